@@ -1,0 +1,43 @@
+// The C++ face of the operator ssa::attention: differentiable, through the dispatcher.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ssa {
+
+/// Everything of ssa::attention but query, key and value. Shapes: docs/operator.md.
+struct AttentionOptions {
+  std::string score = "ssa";
+  /// One tensor of 1 or query_heads values per parameter, in the order of the score's list.
+  std::vector<at::Tensor> params;
+  std::optional<at::Tensor> mask;         ///< bool, true = may attend; broadcasts to (B, H_q, T_q, T_k)
+  std::optional<at::Tensor> bias;         ///< added to the score before φ; broadcasts likewise
+  std::optional<at::Tensor> key_lengths;  ///< int64 (B)
+  bool causal = false;
+  std::optional<double> scale;  ///< default 1/sqrt(head dimension)
+  double dropout = 0.0;
+  std::optional<std::int64_t> seed;
+  std::string kernel = "auto";  ///< "auto", "fused" or "composed"
+};
+
+struct AttentionResult {
+  at::Tensor out;  ///< (B, H_q, T_q, D_v), dtype of query
+  at::Tensor lse;  ///< (B, H_q, T_q), natural logarithm of the normaliser
+};
+
+/// query (B, H_q, T_q, D), key (B, H_kv, T_k, D), value (B, H_kv, T_k, D_v).
+AttentionResult attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                          const AttentionOptions& options);
+
+/// The weights p themselves, (B, H_q, T_q, T_k), without gradient or dropout: for statistics and maps.
+at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key,
+                             const AttentionOptions& options);
+
+/// Which path the calling thread's last ssa::attention took: "fused", "composed", or "" before the first.
+std::string last_attention_path();
+
+}  // namespace ssa

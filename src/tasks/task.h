@@ -1,0 +1,40 @@
+// What a batch is and what its loss is. A task is a pure function of (seed, step): the same for
+// every model and score, and resuming needs no replay.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "config/config.h"
+
+namespace ssa {
+
+struct Batch {
+  torch::Tensor inputs;   ///< what the model reads; ICL: float (batch, tokens, 1)
+  torch::Tensor targets;  ///< what the loss compares with; ICL: y, float (batch, points)
+};
+
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  /// The training batch of an optimizer step (counted from 0) and accumulation slice.
+  virtual Batch training_batch(std::int64_t step, std::int64_t slice) const = 0;
+  /// Held-out batch number `index`, drawn from streams that training never touches.
+  virtual Batch validation_batch(std::int64_t index) const = 0;
+  /// Scalar loss of the model's output for that batch.
+  virtual torch::Tensor loss(const torch::Tensor& output, const Batch& batch) const = 0;
+  /// Further figures of interest (no gradient), e.g. {"wrong": 0.01}.
+  virtual std::map<std::string, double> metrics(const torch::Tensor& output, const Batch& batch) const = 0;
+  /// Curriculum values of that step that belong in metrics.jsonl, e.g. {"points": 11}.
+  virtual std::map<std::string, double> progress(std::int64_t step) const = 0;
+};
+
+/// The task named by config.task.name, for batches of config.train.batch and config.train.seed.
+std::unique_ptr<Task> make_task(const Config& config);
+
+}  // namespace ssa
