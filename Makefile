@@ -1,0 +1,44 @@
+# The two commands a newcomer needs: `make demo` and `make test`. `make help` lists the others.
+PRESET := release
+BUILD := build/$(PRESET)
+SSA := $(BUILD)/bin/ssa
+PYTHON := .venv/bin/python
+JOBS := $(shell nproc)
+DEMO := runs/quick
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test setup build lint clean
+
+help:
+	@printf '%s\n' \
+	  'make demo   install, build, train softmax and SSA on the in-context tasks, write report.html' \
+	  'make test   install, build and run every test' \
+	  'make build  install what building needs and build everything' \
+	  'make lint   clang-format, clang-tidy and ruff over the sources' \
+	  'make clean  remove build/ (keeps .venv and runs/)'
+
+setup:
+	@scripts/setup build
+
+build: setup
+	@scripts/build $(PRESET)
+
+demo: build
+	@echo '[demo] training softmax and SSA on the in-context tasks (at most 10 minutes on 2 cores)'
+	$(SSA) reproduce configs/experiments/quick.toml --out $(DEMO)
+	$(SSA) theory --json $(DEMO)/theory.json
+	PYTHONPATH=$(BUILD)/python $(PYTHON) -m ssa_attention.report $(DEMO) -o report.html
+	@echo '[demo] done: open report.html in a browser'
+
+test:
+	@scripts/setup test
+	@scripts/build $(PRESET)
+	@echo '[test] running every test'
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+lint:
+	@scripts/setup test
+	scripts/lint
+
+clean:
+	rm -rf build
