@@ -1,0 +1,247 @@
+#include "config/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "config/toml.h"
+
+namespace ssa {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
+
+std::vector<std::string> section_names() {
+  std::vector<std::string> names;
+  Config config;
+  Config::sections([&](auto member) {
+    names.emplace_back(std::remove_cvref_t<decltype(config.*member)>::kSection);
+  });
+  return names;
+}
+
+/// Sets the field that the setting names, or says which name was probably meant.
+void set(Config& config, const Setting& setting) {
+  bool section_found = false;
+  bool key_found = false;
+  std::vector<std::string> keys;
+  std::string elsewhere;
+  Config::sections([&](auto member) {
+    using Section = std::remove_cvref_t<decltype(config.*member)>;
+    const auto names = field_names<Section>();
+    if (setting.section == Section::kSection) {
+      section_found = true;
+      keys = names;
+      key_found = apply(config.*member, setting);
+    } else if (std::ranges::find(names, setting.key) != names.end()) {
+      elsewhere = Section::kSection;
+    }
+  });
+  if (!section_found) {
+    refuse(fmt::format("{}: unknown section [{}]; did you mean [{}]?", setting.origin,
+                       setting.section, nearest_name(setting.section, section_names())));
+  }
+  if (!key_found) {
+    refuse(fmt::format("{}: unknown key {}.{}; did you mean {}.{}?", setting.origin,
+                       setting.section, setting.key,
+                       elsewhere.empty() ? setting.section : elsewhere,
+                       elsewhere.empty() ? nearest_name(setting.key, keys) : setting.key));
+  }
+}
+
+/// The lower bound (exclusive) of a parameter's values under the model's parametrisation.
+double lower_bound(const ModelConfig& model, const ParamInfo& parameter) {
+  return model.parametrisation == "softplus" ? parameter.module_lower : 0.0;
+}
+
+void check_score(const ModelConfig& model, const std::string& origin) {
+  const ScoreInfo& score = find_score(model.score);
+  if (!model.score_initial.empty() && model.score_initial.size() != score.params.size()) {
+    refuse(fmt::format("{}: model.score_initial has {} values, but {} has {} parameters", origin,
+                       model.score_initial.size(), score.name, score.params.size()));
+  }
+  const std::vector<double> values = model.initial_score_values();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const ParamInfo& parameter = score.params[i];
+    if (values[i] <= lower_bound(model, parameter)) {
+      refuse(
+          fmt::format("{}: model.score_initial: {} = {} of {} must be above {} with "
+                      "parametrisation {}",
+                      origin, parameter.name, values[i], score.name, lower_bound(model, parameter),
+                      model.parametrisation));
+    }
+  }
+  const auto known = [&](const std::string& name) {
+    return std::ranges::any_of(score.params, [&](const ParamInfo& p) { return p.name == name; });
+  };
+  for (const auto* list : {&model.score_frozen, &model.score_trained}) {
+    for (const std::string& name : *list) {
+      const char* key = list == &model.score_frozen ? "score_frozen" : "score_trained";
+      if (!known(name)) {
+        refuse(
+            fmt::format("{}: model.{}: {} has no parameter \"{}\"", origin, key, score.name, name));
+      }
+    }
+  }
+  for (const std::string& name : model.score_frozen) {
+    if (std::ranges::find(model.score_trained, name) != model.score_trained.end()) {
+      refuse(fmt::format("{}: \"{}\" stands in model.score_frozen and in model.score_trained",
+                         origin, name));
+    }
+  }
+}
+
+/// What no single field can tell.
+void check(const Config& config, const std::string& origin) {
+  const ModelConfig& model = config.model;
+  const TaskConfig& task = config.task;
+  if (model.width % model.heads != 0) {
+    refuse(fmt::format("{}: model.width = {} is not a multiple of model.heads = {}", origin,
+                       model.width, model.heads));
+  }
+  if (model.heads % model.key_value_heads() != 0) {
+    refuse(fmt::format("{}: model.heads = {} is not a multiple of model.kv_heads = {}", origin,
+                       model.heads, model.kv_heads));
+  }
+  if (model.positions == "rope" && model.head_dim() % 2 != 0) {
+    refuse(
+        fmt::format("{}: model.positions = \"rope\" needs an even head dimension, but "
+                    "model.width / model.heads = {}",
+                    origin, model.head_dim()));
+  }
+  if (task.points_start > task.points_end) {
+    refuse(fmt::format("{}: task.points_start = {} is above task.points_end = {}", origin,
+                       task.points_start, task.points_end));
+  }
+  if (2 * task.points_end > model.max_positions) {
+    refuse(
+        fmt::format("{}: task.points_end = {} makes sequences of {} tokens, but "
+                    "model.max_positions = {}",
+                    origin, task.points_end, 2 * task.points_end, model.max_positions));
+  }
+  if (config.train.warmup_steps > config.train.steps) {
+    refuse(fmt::format("{}: train.warmup_steps = {} is above train.steps = {}", origin,
+                       config.train.warmup_steps, config.train.steps));
+  }
+  check_score(model, origin);
+}
+
+void apply_preset(Config& config, const std::string& name, const std::string& origin) {
+  const auto found =
+      std::ranges::find_if(presets(), [&](const Preset& preset) { return preset.name == name; });
+  for (const auto& [key, value] : found->values.items()) {
+    set(config, {"model", key, value, fmt::format("{}: preset {}", origin, name)});
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> score_names() {
+  std::vector<std::string> names;
+  for (const ScoreInfo& score : scores()) names.emplace_back(score.name);
+  return names;
+}
+
+std::span<const Preset> presets() {
+  static const std::vector<Preset> table = {
+      {"gpt2-icl", "GPT-2 blocks as in the paper: 12 layers, 8 heads, width 256", Json::object()},
+      {"gpt2-icl-small",
+       "GPT-2 blocks: 6 layers, 4 heads, width 128",
+       {{"layers", 6}, {"heads", 4}, {"width", 128}}},
+      {"gpt2-icl-tiny",
+       "GPT-2 blocks: 3 layers, 4 heads, width 64",
+       {{"layers", 3}, {"heads", 4}, {"width", 64}}},
+      {"attention-only",
+       "12 layers, 8 heads, width 256 without MLP and norm",
+       {{"mlp", false}, {"norm", "none"}}},
+      {"attention-only-small",
+       "6 layers, 4 heads, width 128 without MLP and norm",
+       {{"layers", 6}, {"heads", 4}, {"width", 128}, {"mlp", false}, {"norm", "none"}}},
+      {"attention-only-tiny",
+       "3 layers, 4 heads, width 64 without MLP and norm",
+       {{"layers", 3}, {"heads", 4}, {"width", 64}, {"mlp", false}, {"norm", "none"}}},
+      {"attention-only-no-residual-tiny",
+       "the same without residual connections",
+       {{"layers", 3},
+        {"heads", 4},
+        {"width", 64},
+        {"mlp", false},
+        {"norm", "none"},
+        {"residual", false}}},
+  };
+  return table;
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets()) names.emplace_back(preset.name);
+  return names;
+}
+
+std::vector<double> ModelConfig::initial_score_values() const {
+  std::vector<double> values;
+  const ScoreInfo& info = find_score(score);
+  for (const ParamInfo& parameter : info.params) values.push_back(parameter.initial);
+  return score_initial.empty() ? values : score_initial;
+}
+
+bool ModelConfig::trains(const ParamInfo& parameter) const {
+  const auto listed = [&](const std::vector<std::string>& names) {
+    return std::ranges::find(names, parameter.name) != names.end();
+  };
+  return (parameter.trained || listed(score_trained)) && !listed(score_frozen);
+}
+
+Settings read_settings(const std::filesystem::path& file) {
+  return toml_settings(read_toml(file), file.string());
+}
+
+Settings settings_of(const Json& values, const std::string& origin) {
+  Settings out;
+  if (!values.is_object()) refuse(fmt::format("{}: expected an object of sections", origin));
+  for (const auto& [name, value] : values.items()) {
+    const std::size_t dot = name.find('.');
+    if (dot != std::string::npos) {
+      out.push_back({name.substr(0, dot), name.substr(dot + 1), value, origin});
+    } else if (value.is_object()) {
+      for (const auto& [key, inner] : value.items()) out.push_back({name, key, inner, origin});
+    } else {
+      refuse(fmt::format("{}: {} stands outside a section", origin, name));
+    }
+  }
+  return out;
+}
+
+Config make_config(const Settings& settings, const std::string& origin) {
+  Config config;
+  // The last preset counts, and goes below everything else, wherever it stands.
+  for (const Setting& setting : settings) {
+    if (setting.section == ModelConfig::kSection && setting.key == "preset") set(config, setting);
+  }
+  apply_preset(config, config.model.preset, origin);
+  for (const Setting& setting : settings) set(config, setting);
+  check(config, origin);
+  return config;
+}
+
+Config load_config(const std::filesystem::path& file, const Settings& overrides) {
+  Settings settings = read_settings(file);
+  settings.insert(settings.end(), overrides.begin(), overrides.end());
+  return make_config(settings, file.string());
+}
+
+Json to_json(const Config& config) {
+  Json out = Json::object();
+  Config::sections([&](auto member) {
+    using Section = std::remove_cvref_t<decltype(config.*member)>;
+    out[std::string(Section::kSection)] = section_to_json(config.*member);
+  });
+  return out;
+}
+
+Config config_from_json(const Json& values, const std::string& origin) {
+  return make_config(settings_of(values, origin), origin);
+}
+
+}  // namespace ssa

@@ -1,0 +1,306 @@
+// Everything a training run depends on. Values come from three places, later ones over earlier
+// ones: the model's preset, the TOML file, flags (or an experiment's cell). The resolved values are
+// what run.json keeps.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/field.h"
+#include "ssa/score_info.h"
+
+namespace ssa {
+
+/// Names of every scoring function, in the order of the list.
+std::vector<std::string> score_names();
+
+/// Names of every model preset, in the order of the table.
+std::vector<std::string> preset_names();
+
+/// What a model is. The defaults are the preset gpt2-icl.
+struct ModelConfig {
+  static constexpr std::string_view kSection = "model";
+
+  std::string preset = "gpt2-icl";
+  std::int64_t layers = 12;
+  std::int64_t heads = 8;
+  std::int64_t kv_heads = 0;
+  std::int64_t width = 256;
+  bool mlp = true;
+  std::int64_t mlp_width = 0;
+  std::string norm = "layer";
+  bool residual = true;
+  std::string positions = "learned";
+  std::int64_t max_positions = 512;
+  std::string input = "scalar";
+  double dropout = 0.0;
+  double init_std = 0.02;
+  std::string score = "ssa";
+  std::string score_kernel = "auto";
+  std::string score_share = "head";
+  std::string parametrisation = "softplus";
+  std::vector<double> score_initial = {};
+  std::vector<std::string> score_frozen = {};
+  std::vector<std::string> score_trained = {};
+
+  /// kv_heads with its 0 resolved.
+  std::int64_t key_value_heads() const { return kv_heads == 0 ? heads : kv_heads; }
+  /// mlp_width with its 0 resolved.
+  std::int64_t hidden_width() const { return mlp_width == 0 ? 4 * width : mlp_width; }
+  std::int64_t head_dim() const { return width / heads; }
+  /// Initial value of every parameter of the score, score_initial or the score's own.
+  std::vector<double> initial_score_values() const;
+  /// Whether that parameter of the score is trained: the score's own choice, score_frozen and
+  /// score_trained over it.
+  bool trains(const ParamInfo& parameter) const;
+
+  template <class Visit>
+  static void fields(Visit&& visit) {
+    using C = ModelConfig;
+    visit(Field{.name = "preset",
+                .help = "values to start from; other keys and flags go over them",
+                .choices = preset_names()},
+          &C::preset);
+    visit(Field{.name = "layers", .help = "number of blocks", .least = 1}, &C::layers);
+    visit(Field{.name = "heads", .help = "query heads of a layer; divides width", .least = 1},
+          &C::heads);
+    visit(Field{.name = "kv_heads",
+                .help = "key and value heads of a layer; divides heads; 0 = heads",
+                .least = 0},
+          &C::kv_heads);
+    visit(Field{.name = "width", .help = "dimension of the residual stream", .least = 1},
+          &C::width);
+    visit(Field{.name = "mlp", .help = "whether a block has an MLP after its attention"}, &C::mlp);
+    visit(Field{.name = "mlp_width", .help = "hidden width of the MLP; 0 = 4 * width", .least = 0},
+          &C::mlp_width);
+    visit(Field{.name = "norm",
+                .help = "layer = LayerNorm before attention, MLP and read-out; none = no norm",
+                .choices = {"layer", "none"}},
+          &C::norm);
+    visit(Field{.name = "residual", .help = "whether a block adds its input to its output"},
+          &C::residual);
+    visit(Field{.name = "positions",
+                .help = "learned = a vector per position, rope = rotary, none = no positions",
+                .choices = {"learned", "rope", "none"}},
+          &C::positions);
+    visit(Field{.name = "max_positions", .help = "longest sequence in tokens", .least = 1},
+          &C::max_positions);
+    visit(Field{.name = "input",
+                .help = "scalar = one number a token, read in and out by linear layers",
+                .choices = {"scalar"}},
+          &C::input);
+    visit(Field{.name = "dropout",
+                .help = "dropout of embeddings, attention weights and block outputs in training",
+                .least = 0,
+                .below = 1},
+          &C::dropout);
+    visit(Field{.name = "init_std", .help = "standard deviation of initial weights", .above = 0},
+          &C::init_std);
+    visit(Field{.name = "score", .help = "scoring function (ssa scores)", .choices = score_names()},
+          &C::score);
+    visit(Field{.name = "score_kernel",
+                .help = "attention path: fused, composed, or auto = fused where it can",
+                .choices = {"auto", "fused", "composed"}},
+          &C::score_kernel);
+    visit(Field{.name = "score_share",
+                .help = "head = every head its own score parameters, layer = one set a layer",
+                .choices = {"head", "layer"}},
+          &C::score_share);
+    visit(Field{.name = "parametrisation",
+                .help = "how a score parameter follows from its trained weight w: softplus = lower "
+                        "bound + log(1 + e^w), exp = e^w, raw = w",
+                .choices = {"softplus", "exp", "raw"}},
+          &C::parametrisation);
+    visit(Field{.name = "score_initial",
+                .help = "initial values of the score's parameters in its order; empty = its own",
+                .above = 0},
+          &C::score_initial);
+    visit(Field{.name = "score_frozen",
+                .help = "score parameters that are not trained though the score would train them"},
+          &C::score_frozen);
+    visit(Field{.name = "score_trained",
+                .help = "score parameters that are trained though the score would not train them"},
+          &C::score_trained);
+  }
+};
+
+/// What is learned, and from which sequences.
+struct TaskConfig {
+  static constexpr std::string_view kSection = "task";
+
+  std::string name = "icl-every";
+  std::string sampler = "balanced";
+  std::int64_t points_start = 11;
+  std::int64_t points_end = 41;
+  std::int64_t points_step = 2;
+  std::int64_t points_interval = 2000;
+
+  template <class Visit>
+  static void fields(Visit&& visit) {
+    using C = TaskConfig;
+    visit(Field{.name = "name",
+                .help = "in-context task: quantifier every, quantifier some, or linear function",
+                .choices = {"icl-every", "icl-some", "icl-linear"}},
+          &C::name);
+    visit(
+        Field{.name = "sampler",
+              .help = "inputs of the quantifier tasks: balanced = the answer flips at a uniformly "
+                      "drawn position, plain = N(0,1), where every is nearly always false",
+              .choices = {"balanced", "plain"}},
+        &C::sampler);
+    visit(Field{.name = "points_start",
+                .help = "curriculum: (x, y) pairs of a sequence at step 0",
+                .least = 1},
+          &C::points_start);
+    visit(Field{.name = "points_end", .help = "curriculum: pairs at its end", .least = 1},
+          &C::points_end);
+    visit(Field{.name = "points_step", .help = "curriculum: pairs added at a time", .least = 1},
+          &C::points_step);
+    visit(
+        Field{.name = "points_interval", .help = "curriculum: steps between additions", .least = 1},
+        &C::points_interval);
+  }
+};
+
+/// How it is trained. The defaults are the paper's for in-context learning.
+struct TrainConfig {
+  static constexpr std::string_view kSection = "train";
+
+  std::int64_t steps = 500001;
+  std::int64_t batch = 64;
+  std::int64_t accumulation = 1;
+  std::string optimizer = "adam";
+  double learning_rate = 1e-4;
+  std::string schedule = "constant";
+  std::int64_t warmup_steps = 0;
+  double final_learning_rate = 0.0;
+  double weight_decay = 0.0;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  bool bias_correction = true;
+  double clip = 0.0;
+  std::int64_t seed = 1;
+  std::int64_t log_interval = 100;
+  std::int64_t eval_interval = 1000;
+  std::int64_t eval_batches = 10;
+  std::int64_t checkpoint_interval = 1000;
+  std::int64_t keep_checkpoints = 2;
+  std::int64_t threads = 0;
+
+  template <class Visit>
+  static void fields(Visit&& visit) {
+    using C = TrainConfig;
+    visit(Field{.name = "steps", .help = "optimizer steps", .least = 1}, &C::steps);
+    visit(Field{.name = "batch", .help = "sequences of a batch", .least = 1}, &C::batch);
+    visit(Field{.name = "accumulation",
+                .help = "batches whose gradients are averaged for one step",
+                .least = 1},
+          &C::accumulation);
+    visit(Field{.name = "optimizer",
+                .help = "adam = weight decay in the gradient, adamw = decoupled",
+                .choices = {"adam", "adamw"}},
+          &C::optimizer);
+    visit(Field{.name = "learning_rate", .help = "learning rate after warm-up", .above = 0},
+          &C::learning_rate);
+    visit(Field{.name = "schedule",
+                .help = "course of the learning rate after warm-up",
+                .choices = {"constant", "linear", "cosine"}},
+          &C::schedule);
+    visit(Field{.name = "warmup_steps", .help = "steps of linear warm-up", .least = 0},
+          &C::warmup_steps);
+    visit(Field{.name = "final_learning_rate",
+                .help = "where linear and cosine end, as a share of learning_rate",
+                .least = 0,
+                .most = 1},
+          &C::final_learning_rate);
+    visit(Field{.name = "weight_decay",
+                .help = "of weight matrices; never of norms, biases and score parameters",
+                .least = 0},
+          &C::weight_decay);
+    visit(Field{.name = "beta1", .help = "decay of the first moment", .least = 0, .below = 1},
+          &C::beta1);
+    visit(Field{.name = "beta2", .help = "decay of the second moment", .least = 0, .below = 1},
+          &C::beta2);
+    visit(Field{.name = "epsilon", .help = "added to the root of the second moment", .above = 0},
+          &C::epsilon);
+    visit(Field{.name = "bias_correction", .help = "whether moments are corrected for their start"},
+          &C::bias_correction);
+    visit(Field{.name = "clip", .help = "largest norm of the gradient; 0 = no limit", .least = 0},
+          &C::clip);
+    visit(Field{.name = "seed", .help = "of initial weights, data and dropout", .least = 0},
+          &C::seed);
+    visit(Field{.name = "log_interval", .help = "steps between lines of metrics", .least = 1},
+          &C::log_interval);
+    visit(Field{.name = "eval_interval",
+                .help = "steps between validations; 0 = only at the end",
+                .least = 0},
+          &C::eval_interval);
+    visit(Field{.name = "eval_batches",
+                .help = "batches of a validation; 0 = no validation",
+                .least = 0},
+          &C::eval_batches);
+    visit(Field{.name = "checkpoint_interval",
+                .help = "steps between checkpoints; 0 = only at the end",
+                .least = 0},
+          &C::checkpoint_interval);
+    visit(Field{.name = "keep_checkpoints",
+                .help = "how many of the newest checkpoints stay; 0 = all",
+                .least = 0},
+          &C::keep_checkpoints);
+    visit(Field{.name = "threads", .help = "CPU threads; 0 = all", .least = 0, .most = 4096},
+          &C::threads);
+  }
+};
+
+struct Config {
+  ModelConfig model;
+  TaskConfig task;
+  TrainConfig train;
+
+  /// visit(member of Config) for each section.
+  template <class Visit>
+  static void sections(Visit&& visit) {
+    visit(&Config::model);
+    visit(&Config::task);
+    visit(&Config::train);
+  }
+};
+
+/// A model preset: values that go over the defaults of ModelConfig.
+struct Preset {
+  std::string_view name;
+  std::string_view help;
+  Json values;
+};
+
+std::span<const Preset> presets();
+
+using Settings = std::vector<Setting>;
+
+/// The settings of a TOML file ([section] key = value), in order, with file and line as origin.
+/// Throws std::runtime_error if it cannot be read or is not TOML.
+Settings read_settings(const std::filesystem::path& file);
+
+/// The settings of {"section": {"key": value}} or {"section.key": value}.
+Settings settings_of(const Json& values, const std::string& origin);
+
+/// Preset first, then the settings in order (the last one for a key holds). Throws
+/// std::invalid_argument naming origin, key and value for unknown sections and keys, wrong types
+/// and ranges, and, prefixed by `origin`, for values that do not go together.
+Config make_config(const Settings& settings, const std::string& origin);
+
+/// read_settings(file), then `overrides`.
+Config load_config(const std::filesystem::path& file, const Settings& overrides = {});
+
+/// {"model": {…}, "task": {…}, "train": {…}} with every field.
+Json to_json(const Config& config);
+
+/// Reads to_json's form; `origin` is the file that errors name.
+Config config_from_json(const Json& values, const std::string& origin);
+
+}  // namespace ssa

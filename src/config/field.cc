@@ -1,0 +1,193 @@
+#include "config/field.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+
+namespace ssa {
+namespace {
+
+[[noreturn]] void refuse(const Setting& setting, const std::string& expected,
+                         const std::string& hint = "") {
+  throw std::invalid_argument(fmt::format("{}: {}.{} = {}: expected {}{}", setting.origin,
+                                          setting.section, setting.key, setting.value.dump(),
+                                          expected, hint));
+}
+
+std::string range_words(const Field& field) {
+  std::vector<std::string> parts;
+  if (std::isfinite(field.least)) parts.push_back(fmt::format("of at least {}", field.least));
+  if (std::isfinite(field.above)) parts.push_back(fmt::format("above {}", field.above));
+  if (std::isfinite(field.most)) parts.push_back(fmt::format("of at most {}", field.most));
+  if (std::isfinite(field.below)) parts.push_back(fmt::format("below {}", field.below));
+  return parts.empty() ? "" : fmt::format(" {}", fmt::join(parts, " and "));
+}
+
+bool in_range(double value, const Field& field) {
+  return std::isfinite(value) && value >= field.least && value <= field.most &&
+         value > field.above && value < field.below;
+}
+
+bool is_choice(const std::string& value, const Field& field) {
+  return field.choices.empty() || std::ranges::find(field.choices, value) != field.choices.end();
+}
+
+std::string did_you_mean(const std::string& value, const Field& field) {
+  return field.choices.empty()
+             ? ""
+             : fmt::format("; did you mean \"{}\"?", nearest_name(value, field.choices));
+}
+
+template <class Number>
+Json parse_number(const std::string& text) {
+  Number value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end ? Json(value) : Json(text);
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (!text.empty() && begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+}  // namespace
+
+void assign(bool& member, const Field& field, const Setting& setting) {
+  if (!setting.value.is_boolean()) refuse(setting, accepts(member, field));
+  member = setting.value.get<bool>();
+}
+
+void assign(std::int64_t& member, const Field& field, const Setting& setting) {
+  const Json& value = setting.value;
+  const bool too_big = value.is_number_unsigned() &&
+                       value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max();
+  if (!value.is_number_integer() || too_big || !in_range(value.get<double>(), field)) {
+    refuse(setting, accepts(member, field));
+  }
+  member = value.get<std::int64_t>();
+}
+
+void assign(double& member, const Field& field, const Setting& setting) {
+  const Json& value = setting.value;
+  if (!value.is_number() || !in_range(value.get<double>(), field)) {
+    refuse(setting, accepts(member, field));
+  }
+  member = value.get<double>();
+}
+
+void assign(std::string& member, const Field& field, const Setting& setting) {
+  if (!setting.value.is_string()) refuse(setting, accepts(member, field));
+  const auto value = setting.value.get<std::string>();
+  if (!is_choice(value, field)) {
+    refuse(setting, accepts(member, field), did_you_mean(value, field));
+  }
+  member = value;
+}
+
+void assign(std::vector<double>& member, const Field& field, const Setting& setting) {
+  if (!setting.value.is_array()) refuse(setting, accepts(member, field));
+  std::vector<double> values;
+  for (const Json& element : setting.value) {
+    if (!element.is_number() || !in_range(element.get<double>(), field)) {
+      refuse(setting, accepts(member, field));
+    }
+    values.push_back(element.get<double>());
+  }
+  member = values;
+}
+
+void assign(std::vector<std::string>& member, const Field& field, const Setting& setting) {
+  if (!setting.value.is_array()) refuse(setting, accepts(member, field));
+  std::vector<std::string> values;
+  for (const Json& element : setting.value) {
+    if (!element.is_string()) refuse(setting, accepts(member, field));
+    values.push_back(element.get<std::string>());
+    if (!is_choice(values.back(), field)) {
+      refuse(setting, accepts(member, field), did_you_mean(values.back(), field));
+    }
+  }
+  member = values;
+}
+
+std::string accepts(bool, const Field&) { return "true or false"; }
+
+std::string accepts(std::int64_t, const Field& field) { return "an integer" + range_words(field); }
+
+std::string accepts(double, const Field& field) { return "a finite number" + range_words(field); }
+
+std::string accepts(const std::string&, const Field& field) {
+  return field.choices.empty() ? "a string"
+                               : fmt::format("one of {}", fmt::join(field.choices, ", "));
+}
+
+std::string accepts(const std::vector<double>&, const Field& field) {
+  return fmt::format("a list of finite numbers{}", range_words(field));
+}
+
+std::string accepts(const std::vector<std::string>&, const Field& field) {
+  return field.choices.empty() ? "a list of strings"
+                               : fmt::format("a list of {}", fmt::join(field.choices, ", "));
+}
+
+Json parse_text(bool, const std::string& text) {
+  return text == "true" ? Json(true) : text == "false" ? Json(false) : Json(text);
+}
+
+Json parse_text(std::int64_t, const std::string& text) { return parse_number<std::int64_t>(text); }
+
+Json parse_text(double, const std::string& text) { return parse_number<double>(text); }
+
+Json parse_text(const std::string&, const std::string& text) { return text; }
+
+Json parse_text(const std::vector<double>&, const std::string& text) {
+  Json list = Json::array();
+  for (const std::string& part : split_at_commas(text)) list.push_back(parse_number<double>(part));
+  return list;
+}
+
+Json parse_text(const std::vector<std::string>&, const std::string& text) {
+  return Json(split_at_commas(text));
+}
+
+std::string nearest_name(std::string_view name, std::span<const std::string> known) {
+  std::string best;
+  std::size_t best_distance = std::numeric_limits<std::size_t>::max();
+  for (const std::string& candidate : known) {
+    // Levenshtein distance, one row at a time: row[j] = distance(name[0, i), candidate[0, j)).
+    std::vector<std::size_t> row(candidate.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < name.size(); ++i) {
+      std::size_t diagonal = row[0];
+      row[0] = i + 1;
+      for (std::size_t j = 0; j < candidate.size(); ++j) {
+        const std::size_t replaced = diagonal + (name[i] == candidate[j] ? 0 : 1);
+        diagonal = row[j + 1];
+        row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+      }
+    }
+    if (row.back() < best_distance) {
+      best_distance = row.back();
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string flag_name(std::string_view field_name) {
+  std::string flag = "--" + std::string(field_name);
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
+
+}  // namespace ssa

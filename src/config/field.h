@@ -1,0 +1,103 @@
+// A configuration field is described once; flags, TOML keys, --help, validation, the dump in
+// run.json and reading that back all walk over these descriptions.
+//
+// A section is a struct with default member values and
+//   template <class Visit> static void fields(Visit&& visit) { visit(Field{…}, &Section::member); …
+//   }
+// Members are bool, int64, double, string, or a list of doubles or strings.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ssa {
+
+/// Keeps the order of the field lists in dumps.
+using Json = nlohmann::ordered_json;
+
+/// Name, accepted values and help of one field. The default is the member's own initial value.
+struct Field {
+  std::string_view name;  ///< TOML key; the flag is --name with dashes
+  std::string_view help;
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  double above = -std::numeric_limits<double>::infinity();
+  double below = std::numeric_limits<double>::infinity();
+  std::vector<std::string> choices = {};  ///< of a string, or of a list's elements; empty = any
+};
+
+/// One value for one field, from wherever it came.
+struct Setting {
+  std::string section, key;
+  Json value;
+  std::string origin;  ///< what errors begin with: "configs/x.toml:3", "--layers", …
+};
+
+/// Sets `member` to `value`. Throws std::invalid_argument naming origin, field, value and what
+/// would be right where the type or range is wrong or a number is not finite.
+void assign(bool& member, const Field& field, const Setting& setting);
+void assign(std::int64_t& member, const Field& field, const Setting& setting);
+void assign(double& member, const Field& field, const Setting& setting);
+void assign(std::string& member, const Field& field, const Setting& setting);
+void assign(std::vector<double>& member, const Field& field, const Setting& setting);
+void assign(std::vector<std::string>& member, const Field& field, const Setting& setting);
+
+/// What the field accepts, in words: "an integer of at least 1", "one of adam, adamw", …
+std::string accepts(bool, const Field& field);
+std::string accepts(std::int64_t, const Field& field);
+std::string accepts(double, const Field& field);
+std::string accepts(const std::string&, const Field& field);
+std::string accepts(const std::vector<double>&, const Field& field);
+std::string accepts(const std::vector<std::string>&, const Field& field);
+
+/// A flag's text as a value for a member of the type of `like`: lists are separated by commas. Text
+/// that does not parse stays a string, so that assign() refuses it.
+Json parse_text(bool like, const std::string& text);
+Json parse_text(std::int64_t like, const std::string& text);
+Json parse_text(double like, const std::string& text);
+Json parse_text(const std::string& like, const std::string& text);
+Json parse_text(const std::vector<double>& like, const std::string& text);
+Json parse_text(const std::vector<std::string>& like, const std::string& text);
+
+/// The name with the smallest edit distance to `name`; "" if there are none.
+std::string nearest_name(std::string_view name, std::span<const std::string> known);
+
+/// "layers" -> "--layers", "kv_heads" -> "--kv-heads"
+std::string flag_name(std::string_view field_name);
+
+/// Names of the section's fields, in order.
+template <class Section>
+std::vector<std::string> field_names() {
+  std::vector<std::string> names;
+  Section::fields([&](const Field& field, auto) { names.emplace_back(field.name); });
+  return names;
+}
+
+/// Sets the field that setting.key names; false if the section has none of that name.
+template <class Section>
+bool apply(Section& section, const Setting& setting) {
+  bool found = false;
+  Section::fields([&](const Field& field, auto member) {
+    if (field.name == setting.key) {
+      assign(section.*member, field, setting);
+      found = true;
+    }
+  });
+  return found;
+}
+
+/// {"name": value, …} of every field.
+template <class Section>
+Json section_to_json(const Section& section) {
+  Json out = Json::object();
+  Section::fields(
+      [&](const Field& field, auto member) { out[std::string(field.name)] = section.*member; });
+  return out;
+}
+
+}  // namespace ssa
