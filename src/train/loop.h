@@ -1,0 +1,37 @@
+// The training loop: task and model in, run folder out.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "config/config.h"
+
+namespace ssa {
+
+struct TrainOptions {
+  std::filesystem::path folder;  ///< the run folder
+  std::string name;              ///< name in run.json
+  /// Go on from the newest checkpoint of an existing run (from step 0 if it has none yet). The
+  /// config may differ from the run's in steps, intervals and threads only.
+  bool resume = false;
+  std::int64_t stop_at = 0;  ///< stop after that step as if interrupted; 0 = never
+  bool quiet = false;        ///< nothing on the terminal (log.txt is written all the same)
+};
+
+struct TrainOutcome {
+  std::int64_t step = 0;  ///< steps done
+  bool finished = false;  ///< all of config.train.steps are done
+  int signal = 0;         ///< SIGINT or SIGTERM that stopped it (state saved); 0 = none
+  double seconds = 0;     ///< training time, earlier parts of a resumed run included
+};
+
+/// Trains and returns when all steps are done, stop_at is reached, or a first SIGINT or SIGTERM
+/// came (a second one kills the process); the last state is saved in every case. Throws
+/// std::runtime_error for a folder that cannot be used and when loss or gradient is not finite,
+/// naming step, learning rate and parameter; the checkpoints written before stay.
+///
+/// A resumed run continues bit for bit where the thread count is the same.
+TrainOutcome train(const Config& config, const TrainOptions& options);
+
+}  // namespace ssa
