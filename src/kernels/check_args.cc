@@ -1,0 +1,77 @@
+#include "kernels/check_args.h"
+
+#include <cmath>
+
+#include "ssa/check.h"
+
+namespace ssa {
+namespace {
+
+template <class T>
+void check_params(const AttentionArgs<T>& args, const ScoreInfo& score) {
+  for (std::size_t k = 0; k < score.params.size(); ++k) {
+    const HeadValues<const T>& values = args.params[k];
+    const std::string_view name = score.params[k].name;
+    SSA_CHECK(values.data != nullptr || args.query_heads == 0,
+              "attention: score " << score.name << " needs parameter " << name << ", none given");
+    for (std::int64_t h = 0; h < args.query_heads; ++h) {
+      const T value = values.data[h * values.stride];
+      SSA_CHECK(std::isfinite(value) && value > 0, "attention: parameter "
+                                                       << name << " of score " << score.name
+                                                       << " must be finite and > 0, head " << h
+                                                       << " has " << value);
+    }
+  }
+}
+
+template <class T>
+void check_sizes(const AttentionArgs<T>& args) {
+  const auto not_negative = [](const char* name, std::int64_t size) {
+    SSA_CHECK(size >= 0, "attention: " << name << " must be >= 0, got " << size);
+  };
+  not_negative("batch", args.batch);
+  not_negative("query_heads", args.query_heads);
+  not_negative("kv_heads", args.kv_heads);
+  not_negative("query_length", args.query_length);
+  not_negative("key_length", args.key_length);
+  not_negative("qk_dim", args.qk_dim);
+  not_negative("v_dim", args.v_dim);
+  SSA_CHECK(args.kv_heads == 0 ? args.query_heads == 0 : args.query_heads % args.kv_heads == 0,
+            "attention: query_heads must be a multiple of kv_heads, got "
+                << args.query_heads << " query heads and " << args.kv_heads << " kv heads");
+  SSA_CHECK(std::isfinite(args.scale), "attention: scale must be finite, got " << args.scale);
+}
+
+template <class T>
+void check_data(const AttentionArgs<T>& args) {
+  const auto given = [](const char* name, const View4<const T>& view, std::int64_t elements) {
+    SSA_CHECK(view.data != nullptr || elements == 0, "attention: " << name << " has no data");
+  };
+  const std::int64_t queries = args.batch * args.query_heads * args.query_length;
+  const std::int64_t keys = args.batch * args.kv_heads * args.key_length;
+  given("query", args.query, queries * args.qk_dim);
+  given("key", args.key, keys * args.qk_dim);
+  given("value", args.value, keys * args.v_dim);
+  if (args.key_lengths == nullptr) return;
+  for (std::int64_t b = 0; b < args.batch; ++b) {
+    SSA_CHECK(args.key_lengths[b] >= 0 && args.key_lengths[b] <= args.key_length,
+              "attention: key_lengths[" << b << "] must lie in [0, " << args.key_length << "], got "
+                                        << args.key_lengths[b]);
+  }
+}
+
+}  // namespace
+
+template <class T>
+const ScoreInfo& check_args(const AttentionArgs<T>& args) {
+  const ScoreInfo& score = find_score(args.score);
+  check_sizes(args);
+  check_params(args, score);
+  check_data(args);
+  return score;
+}
+
+template const ScoreInfo& check_args(const AttentionArgs<float>& args);
+template const ScoreInfo& check_args(const AttentionArgs<double>& args);
+
+}  // namespace ssa
