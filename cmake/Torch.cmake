@@ -24,10 +24,14 @@ find_package(Torch REQUIRED)
 file(WRITE "${CMAKE_BINARY_DIR}/torch_headers.cc" "// Holds the precompiled header, nothing else.\n")
 add_library(ssa_torch_headers OBJECT "${CMAKE_BINARY_DIR}/torch_headers.cc")
 target_link_libraries(ssa_torch_headers PUBLIC torch)
+# The wheel brings the headers of its own fmt (12.1), which stand before Debian's (9.1): whoever sees
+# torch's headers must not link Debian's libfmt, nor spdlog, which is built with it.
+target_compile_definitions(ssa_torch_headers PUBLIC FMT_HEADER_ONLY=1)
 target_precompile_headers(ssa_torch_headers PRIVATE <torch/torch.h> <torch/library.h>)
 
 # ssa_use_torch(target): link torch and reuse the precompiled header.
 function(ssa_use_torch target)
   target_link_libraries(${target} PUBLIC torch)
+  target_compile_definitions(${target} PRIVATE FMT_HEADER_ONLY=1)
   target_precompile_headers(${target} REUSE_FROM ssa_torch_headers)
 endfunction()

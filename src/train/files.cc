@@ -15,7 +15,7 @@ namespace {
 
 /// "step-7" -> ".step-7.tmp" in the same folder: renaming stays within one file system.
 fs::path beside(const fs::path& path, const char* ending) {
-  return path.parent_path() / ("." + path.filename().string() + ending);
+  return path.parent_path() / fmt::format(".{}{}", path.filename().string(), ending);
 }
 
 fs::path parent_of(const fs::path& path) {

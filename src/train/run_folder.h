@@ -41,10 +41,15 @@ std::vector<std::int64_t> checkpoint_steps(const std::filesystem::path& run_fold
 /// checkpoints/step-N
 std::filesystem::path checkpoint_folder(const std::filesystem::path& run_folder, std::int64_t step);
 
+struct LoadedModel {
+  std::shared_ptr<Model> model;
+  std::int64_t step;  ///< of the checkpoint
+};
+
 /// The model of the run with the weights of that checkpoint, the newest by default, in evaluation
-/// mode. `step` is set to the checkpoint's. Throws std::runtime_error naming the folder or file if
-/// there is no such checkpoint or it is broken.
-std::shared_ptr<Model> load_model(const Run& run, std::optional<std::int64_t>& step);
+/// mode. Throws std::runtime_error naming the folder or file if there is no such checkpoint or it
+/// is broken.
+LoadedModel load_model(const Run& run, std::optional<std::int64_t> step = {});
 
 /// Holds the folder for one process, by flock on the folder; throws std::runtime_error if another
 /// one has it.

@@ -1,0 +1,12 @@
+// What this build is; the facts are written at build time (cmake/Version.cmake).
+#pragma once
+
+#include <string_view>
+
+namespace ssa {
+
+std::string_view version();  ///< "0.1.0"
+std::string_view git_id();   ///< "31a64a4c0d12", "…-dirty" with uncommitted changes, "unknown"
+std::string_view build_options();  ///< build type, compiler, sanitizers
+
+}  // namespace ssa

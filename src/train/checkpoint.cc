@@ -1,0 +1,139 @@
+#include "train/checkpoint.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/torch.h>
+
+#include <charconv>
+#include <set>
+#include <stdexcept>
+
+#include "train/files.h"
+#include "train/run_folder.h"
+#include "train/safetensors.h"
+
+namespace ssa {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kModelFile = "model.safetensors";
+constexpr const char* kTrainerFile = "trainer.safetensors";
+constexpr const char* kGenerator = "torch_generator";
+
+template <class Number>
+Number metadata_number(const TensorFile& content, const char* key, const fs::path& file) {
+  const auto found = content.metadata.find(key);
+  Number value{};
+  if (found != content.metadata.end()) {
+    const std::string& text = found->second;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && stop == text.data() + text.size()) return value;
+  }
+  throw std::runtime_error(
+      fmt::format("{}: its metadata has no number \"{}\"", file.string(), key));
+}
+
+/// Throws unless the folder is there with both files: names what is missing.
+void require_complete(const fs::path& checkpoint) {
+  if (!fs::is_directory(checkpoint)) {
+    throw std::runtime_error(fmt::format("{}: no such checkpoint", checkpoint.string()));
+  }
+  for (const char* name : {kModelFile, kTrainerFile}) {
+    if (!fs::is_regular_file(checkpoint / name)) {
+      throw std::runtime_error(
+          fmt::format("{}: incomplete checkpoint: {} is missing", checkpoint.string(), name));
+    }
+  }
+}
+
+}  // namespace
+
+void save_checkpoint(const fs::path& run_folder, const TrainerState& state, const Model& model,
+                     const Optimizer& optimizer) {
+  const fs::path target = checkpoint_folder(run_folder, state.step);
+  const fs::path temporary =
+      target.parent_path() / fmt::format(".{}.tmp", target.filename().string());
+  fs::remove_all(temporary);
+  fs::create_directories(temporary);
+
+  // "format": transformers refuses files that do not say so.
+  write_safetensors(temporary / kModelFile, {model.named_weights(), {{"format", "pt"}}});
+  TensorFile trainer;
+  trainer.metadata = {{"step", std::to_string(state.step)},
+                      {"seconds", fmt::format("{}", state.seconds)}};
+  optimizer.save(trainer);
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  {
+    const std::scoped_lock lock(generator.mutex());
+    trainer.tensors.emplace_back(kGenerator, generator.get_state());
+  }
+  write_safetensors(temporary / kTrainerFile, trainer);
+  sync_path(temporary);
+  replace_folder(temporary, target);
+}
+
+void load_weights(const fs::path& checkpoint, Model& model) {
+  require_complete(checkpoint);
+  const fs::path file = checkpoint / kModelFile;
+  const TensorFile content = read_safetensors(file);
+  const torch::NoGradGuard no_gradient;
+  std::set<std::string> known;
+  for (auto& [name, weight] : model.named_weights()) {
+    known.insert(name);
+    const torch::Tensor stored = content.find(name);
+    if (!stored.defined()) {
+      throw std::runtime_error(
+          fmt::format("{}: the model's \"{}\" is not in it", file.string(), name));
+    }
+    if (stored.sizes() != weight.sizes() || stored.scalar_type() != weight.scalar_type()) {
+      throw std::runtime_error(fmt::format(
+          "{}: \"{}\" has shape ({}) and type {}, the model's has shape ({}) and type {}",
+          file.string(), name, fmt::join(stored.sizes().begin(), stored.sizes().end(), ", "),
+          c10::toString(stored.scalar_type()),
+          fmt::join(weight.sizes().begin(), weight.sizes().end(), ", "),
+          c10::toString(weight.scalar_type())));
+    }
+    weight.copy_(stored);
+  }
+  for (const auto& [name, tensor] : content.tensors) {
+    if (!known.contains(name)) {
+      throw std::runtime_error(
+          fmt::format("{}: the model has no weight \"{}\"", file.string(), name));
+    }
+  }
+}
+
+TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, Optimizer& optimizer) {
+  load_weights(checkpoint, model);
+  const fs::path file = checkpoint / kTrainerFile;
+  const TensorFile content = read_safetensors(file);
+  const TrainerState state{metadata_number<std::int64_t>(content, "step", file),
+                           metadata_number<double>(content, "seconds", file)};
+  if (fmt::format("step-{}", state.step) != checkpoint.filename()) {
+    throw std::runtime_error(
+        fmt::format("{}: it is of step {}, its folder is not", file.string(), state.step));
+  }
+  optimizer.load(content, state.step, file.string());
+  const torch::Tensor random = content.find(kGenerator);
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::scoped_lock lock(generator.mutex());
+  if (!random.defined() || random.scalar_type() != torch::kUInt8 ||
+      random.sizes() != generator.get_state().sizes()) {
+    throw std::runtime_error(
+        fmt::format("{}: \"{}\" is missing or of another size", file.string(), kGenerator));
+  }
+  generator.set_state(random);
+  return state;
+}
+
+void remove_old_checkpoints(const fs::path& run_folder, std::int64_t keep) {
+  const auto steps = checkpoint_steps(run_folder);
+  const auto surplus = static_cast<std::int64_t>(steps.size()) - keep;
+  if (keep == 0) return;
+  for (std::int64_t i = 0; i < surplus; ++i) {
+    remove_folder(checkpoint_folder(run_folder, steps[static_cast<std::size_t>(i)]));
+  }
+}
+
+}  // namespace ssa

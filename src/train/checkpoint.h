@@ -1,0 +1,34 @@
+// checkpoints/step-N/: model.safetensors and trainer.safetensors, complete or not there at all.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "model/model.h"
+#include "train/optimizer.h"
+
+namespace ssa {
+
+/// Where training stands, beside the weights. The position in the data is the step: tasks are pure
+/// functions of it.
+struct TrainerState {
+  std::int64_t step = 0;
+  double seconds = 0;  ///< training time so far
+};
+
+/// Writes the folder under a temporary name, syncs it and renames it.
+void save_checkpoint(const std::filesystem::path& run_folder, const TrainerState& state,
+                     const Model& model, const Optimizer& optimizer);
+
+/// Reads everything save_checkpoint wrote, torch's random generator included. Throws
+/// std::runtime_error naming the file and what is wrong.
+TrainerState load_checkpoint(const std::filesystem::path& checkpoint, Model& model,
+                             Optimizer& optimizer);
+
+/// Reads the weights alone.
+void load_weights(const std::filesystem::path& checkpoint, Model& model);
+
+/// Removes all but the newest `keep` checkpoints (0 = keeps all).
+void remove_old_checkpoints(const std::filesystem::path& run_folder, std::int64_t keep);
+
+}  // namespace ssa

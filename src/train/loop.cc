@@ -1,0 +1,304 @@
+#include "train/loop.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <memory>
+#include <stdexcept>
+
+#include "model/model.h"
+#include "op/attention.h"
+#include "ssa/attention.h"
+#include "tasks/task.h"
+#include "train/checkpoint.h"
+#include "train/metrics.h"
+#include "train/optimizer.h"
+#include "train/run_folder.h"
+#include "train/run_log.h"
+#include "train/schedule.h"
+#include "train/signals.h"
+
+namespace ssa {
+namespace {
+
+/// What a resumed run may change: nothing that a step depends on, but for the end of the schedule.
+constexpr std::array<std::string_view, 7> kMayChange = {
+    "steps",        "log_interval",        "eval_interval",
+    "eval_batches", "checkpoint_interval", "keep_checkpoints",
+    "threads"};
+
+void require_same_run(const Run& run, const Config& config) {
+  const Json before = to_json(run.config);
+  const Json wanted = to_json(config);
+  for (const auto& [section, fields] : before.items()) {
+    for (const auto& [key, value] : fields.items()) {
+      const Json& asked = wanted[section][key];
+      if (asked == value || std::ranges::find(kMayChange, key) != kMayChange.end()) continue;
+      throw std::runtime_error(
+          fmt::format("{}: {}.{} is {} in this run, but {} is asked for; a resumed run may change "
+                      "only {}",
+                      run.folder.string(), section, key, value.dump(), asked.dump(),
+                      fmt::join(kMayChange, ", ")));
+    }
+  }
+}
+
+std::int64_t count_parameters(const Model& model) {
+  std::int64_t count = 0;
+  for (const auto& parameter : model.parameters()) count += parameter.numel();
+  return count;
+}
+
+bool due(std::int64_t step, std::int64_t interval, std::int64_t steps) {
+  return step == steps || (interval > 0 && step % interval == 0);
+}
+
+/// "n = 1.5 (trained), b = 0.8 (fixed), one set a head, softplus"
+std::string describe_score_parameters(const ModelConfig& model) {
+  const ScoreInfo& score = find_score(model.score);
+  if (score.params.empty()) return "no parameters";
+  const auto values = model.initial_score_values();
+  std::string out;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    out += fmt::format("{} = {:.6g} ({}), ", score.params[i].name, values[i],
+                       model.trains(score.params[i]) ? "trained" : "fixed");
+  }
+  return out + fmt::format("one set a {}, {}", model.score_share, model.parametrisation);
+}
+
+std::string figures_text(const std::map<std::string, double>& figures) {
+  std::string out;
+  for (const auto& [name, value] : figures) out += fmt::format("  {} {:.4g}", name, value);
+  return out;
+}
+
+class Trainer {
+ public:
+  Trainer(const Config& config, Run& run, std::shared_ptr<Model> model, const TrainOptions& options)
+      : config_(config),
+        run_(run),
+        stop_at_(options.stop_at),
+        task_(make_task(config)),
+        model_(std::move(model)),
+        optimizer_(config.train, *model_),
+        log_(run.folder, options.quiet) {}
+
+  void load_newest_checkpoint();
+  TrainOutcome run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void say_what_runs();
+  double accumulate_gradients();
+  void take_step();
+  [[noreturn]] void fail(const std::string& what) const;
+  void report_step(double loss, double norm, double learning_rate);
+  void validate();
+  void save();
+  double seconds() const;
+
+  const Config& config_;
+  Run& run_;
+  std::int64_t stop_at_;
+  std::unique_ptr<Task> task_;
+  std::shared_ptr<Model> model_;
+  Optimizer optimizer_;
+  RunLog log_;
+  std::unique_ptr<MetricsFile> metrics_;
+  TrainerState state_;
+  std::int64_t saved_step_ = -1;
+  bool said_what_runs_ = false;
+  Clock::time_point started_;
+  std::int64_t tokens_ = 0;       // since the last line of metrics
+  double seconds_at_line_ = 0.0;  // training time then
+};
+
+void Trainer::load_newest_checkpoint() {
+  const auto steps = checkpoint_steps(run_.folder);
+  if (steps.empty()) return;
+  const auto checkpoint = checkpoint_folder(run_.folder, steps.back());
+  state_ = load_checkpoint(checkpoint, *model_, optimizer_);
+  saved_step_ = state_.step;
+  if (state_.step > config_.train.steps) {
+    throw std::runtime_error(
+        fmt::format("{}: train.steps = {} lies before its newest checkpoint, {}",
+                    run_.folder.string(), config_.train.steps, state_.step));
+  }
+}
+
+double Trainer::seconds() const {
+  return state_.seconds + std::chrono::duration<double>(Clock::now() - started_).count();
+}
+
+/// The path is asked of the operator after a forward pass, not concluded from the config.
+void Trainer::say_what_runs() {
+  said_what_runs_ = true;
+  const ScoreInfo& score = find_score(config_.model.score);
+  log_.say(fmt::format("score {}: phi(s) = {}; {}", score.name, score.formula,
+                       describe_score_parameters(config_.model)));
+  const std::string path = last_attention_path();
+  log_.say(fmt::format("attention ran on the {} path{}, {} threads", path,
+                       path == "fused" ? fmt::format(" ({})", kernel_target()) : "",
+                       at::get_num_threads()));
+  log_.say(fmt::format("model {}: {} parameters; task {}; seed {}; steps {} to {}",
+                       config_.model.preset, count_parameters(*model_), config_.task.name,
+                       config_.train.seed, state_.step, config_.train.steps));
+}
+
+/// Gradients of the mean loss over the step's slices; returns that loss.
+double Trainer::accumulate_gradients() {
+  optimizer_.zero_gradients();
+  const auto slices = static_cast<double>(config_.train.accumulation);
+  double total = 0.0;
+  for (std::int64_t slice = 0; slice < config_.train.accumulation; ++slice) {
+    const Batch batch = task_->training_batch(state_.step, slice);
+    const torch::Tensor loss = task_->loss(model_->forward(batch.inputs), batch) / slices;
+    if (!said_what_runs_) say_what_runs();
+    loss.backward();
+    total += loss.item<double>();
+    tokens_ += batch.inputs.size(0) * batch.inputs.size(1);
+  }
+  return total;
+}
+
+void Trainer::fail(const std::string& what) const {
+  throw std::runtime_error(fmt::format(
+      "{}: stopped in step {} at learning rate {:.3g}: {}; {}", run_.folder.string(),
+      state_.step + 1, learning_rate_at(config_.train, state_.step), what,
+      saved_step_ < 0 ? "no checkpoint had been written"
+                      : fmt::format("last good checkpoint: {}",
+                                    checkpoint_folder(run_.folder, saved_step_).string())));
+}
+
+void Trainer::take_step() {
+  double loss = 0.0;
+  double norm = 0.0;
+  const double learning_rate = learning_rate_at(config_.train, state_.step);
+  try {
+    loss = accumulate_gradients();
+    norm = optimizer_.clip_gradients();
+  } catch (const c10::Error& error) {
+    fail(error.what_without_backtrace());
+  }
+  if (!std::isfinite(loss) || !std::isfinite(norm)) {
+    const std::string culprit = optimizer_.first_not_finite();
+    fail(fmt::format("loss {}, gradient norm {}{}", loss, norm,
+                     culprit.empty() ? "" : "; not finite: " + culprit));
+  }
+  optimizer_.step(learning_rate);
+  ++state_.step;
+  log_.progress(state_.step, config_.train.steps,
+                fmt::format("loss {:.4f}  lr {:.2e}", loss, learning_rate));
+  if (due(state_.step, config_.train.log_interval, config_.train.steps)) {
+    report_step(loss, norm, learning_rate);
+  }
+}
+
+void Trainer::report_step(double loss, double norm, double learning_rate) {
+  const double now = seconds();
+  const double rate = static_cast<double>(tokens_) / std::max(now - seconds_at_line_, 1e-9);
+  tokens_ = 0;
+  seconds_at_line_ = now;
+  const auto progress = task_->progress(state_.step - 1);
+  Json layers = Json::array();
+  for (const auto& layer : model_->score_parameters()) {
+    Json values = Json::object();
+    for (const auto& parameter : layer) {
+      values[parameter.name] = {parameter.values.min().item<double>(),
+                                parameter.values.mean().item<double>(),
+                                parameter.values.max().item<double>()};
+    }
+    layers.push_back(values);
+  }
+  metrics_->write({{"step", state_.step},
+                   {"loss", loss},
+                   {"learning_rate", learning_rate},
+                   {"gradient_norm", norm},
+                   {"seconds", now},
+                   {"tokens_per_second", rate},
+                   {"progress", progress},
+                   {"score_parameters", layers}});
+  log_.say_figures(fmt::format("step {}/{}  loss {:.4f}  lr {:.2e}  norm {:.3g}{}  {:.0f} tokens/s",
+                               state_.step, config_.train.steps, loss, learning_rate, norm,
+                               figures_text(progress), rate));
+}
+
+void Trainer::validate() {
+  if (config_.train.eval_batches == 0) return;
+  const torch::NoGradGuard no_gradient;
+  model_->eval();
+  std::map<std::string, double> sums;
+  for (std::int64_t index = 0; index < config_.train.eval_batches; ++index) {
+    const Batch batch = task_->validation_batch(index);
+    const torch::Tensor output = model_->forward(batch.inputs);
+    sums["loss"] += task_->loss(output, batch).item<double>();
+    for (const auto& [name, value] : task_->metrics(output, batch)) sums[name] += value;
+  }
+  model_->train();
+  for (auto& [name, sum] : sums) sum /= static_cast<double>(config_.train.eval_batches);
+  metrics_->write({{"step", state_.step}, {"validation", sums}});
+  log_.say(fmt::format("step {}/{}  validation{}", state_.step, config_.train.steps,
+                       figures_text(sums)));
+}
+
+void Trainer::save() {
+  if (saved_step_ == state_.step) return;
+  const std::string culprit = optimizer_.first_not_finite();
+  if (!culprit.empty()) fail("not finite after this step's update: " + culprit);
+  save_checkpoint(run_.folder, {state_.step, seconds()}, *model_, optimizer_);
+  saved_step_ = state_.step;
+  remove_old_checkpoints(run_.folder, config_.train.keep_checkpoints);
+}
+
+TrainOutcome Trainer::run() {
+  const std::int64_t steps = config_.train.steps;
+  metrics_ = std::make_unique<MetricsFile>(run_.folder, state_.step);
+  started_ = Clock::now();
+  seconds_at_line_ = state_.seconds;
+  model_->train();
+  const StopSignals signals;
+  const auto stopped = [&] {
+    return signals.received() != 0 || (stop_at_ > 0 && state_.step >= stop_at_);
+  };
+  while (state_.step < steps && !stopped()) {
+    take_step();
+    // A stopped run must not validate or log more than an uninterrupted one does at this step.
+    if (due(state_.step, config_.train.eval_interval, steps)) validate();
+    if (due(state_.step, config_.train.checkpoint_interval, steps)) save();
+  }
+  save();
+  const bool finished = state_.step == steps;
+  log_.say(fmt::format("{} {} after {:.1f} s: {}", finished ? "finished" : "stopped after step",
+                       state_.step, seconds(),
+                       checkpoint_folder(run_.folder, state_.step).string()));
+  return {state_.step, finished, finished ? 0 : signals.received(), seconds()};
+}
+
+}  // namespace
+
+TrainOutcome train(const Config& config, const TrainOptions& options) {
+  if (config.train.threads > 0) at::set_num_threads(static_cast<int>(config.train.threads));
+  const auto seed = static_cast<std::uint64_t>(config.train.seed);
+  auto model = make_model(config.model, seed);
+  Run run = options.resume
+                ? open_run(options.folder)
+                : create_run(options.folder, options.name, config, count_parameters(*model));
+  const RunLock lock(options.folder);
+  if (options.resume) require_same_run(run, config);
+  torch::manual_seed(seed);
+  Trainer trainer(config, run, std::move(model), options);
+  if (options.resume) {
+    trainer.load_newest_checkpoint();
+    update_run(run, config);
+  }
+  return trainer.run();
+}
+
+}  // namespace ssa

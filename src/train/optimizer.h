@@ -1,0 +1,53 @@
+// Adam and AdamW (arXiv 1412.6980, 1711.05101) through PyTorch's fused kernels.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "model/model.h"
+#include "train/safetensors.h"
+
+namespace ssa {
+
+class Optimizer {
+ public:
+  /// Over the parameters of the model that require a gradient; weight decay for those it decays.
+  Optimizer(const TrainConfig& config, const Model& model);
+
+  void zero_gradients();
+
+  /// Norm over all gradients; where clip > 0 and the norm is above it, gradients are scaled to it.
+  /// Returns the norm before scaling.
+  double clip_gradients();
+
+  /// One update. Parameters without a gradient stay as they are.
+  void step(double learning_rate);
+
+  /// The first parameter, in the model's order, that has a number which is not finite: "gradient of
+  /// h.0.attn.c_attn.weight", or "weight …"; "" if there is none.
+  std::string first_not_finite() const;
+
+  /// Adds "first_moment.NAME" and "second_moment.NAME" of every parameter.
+  void save(TensorFile& out) const;
+
+  /// Reads what save() wrote. Throws std::runtime_error naming `file` and the tensor that is
+  /// missing or of another shape.
+  void load(const TensorFile& content, std::int64_t steps_done, const std::string& file);
+
+ private:
+  struct Item {
+    std::string name;
+    torch::Tensor parameter, first, second;
+    bool decays;
+  };
+
+  TrainConfig config_;
+  std::vector<Item> items_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace ssa
