@@ -1,0 +1,278 @@
+"""How every panel of the report looks: colours, axes, lines with bands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from .reading import Study, order_scores
+from .statistics import MIN_SEEDS, Summary, plain, with_interval
+
+# Okabe and Ito's colours, told apart by colour-blind readers too.
+_COLOURS = {"softmax": "#d55e00", "ssa": "#0072b2"}
+_MORE_COLOURS = ["#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6a3d9a", "#7f4f24"]
+BASELINE_COLOUR = "#6b7280"
+BASELINE_DASHES = {
+    "constant": "dot",
+    "position": "longdashdot",
+    "least-squares": "dash",
+    "3-nearest": "dashdot",
+    "average": "longdash",
+}
+
+
+@dataclass(frozen=True)
+class Axis:
+    title: str
+    log: bool = False
+    unit_scale: float = 1.0  # shares are shown in percent
+    tick_suffix: str = ""
+    bounds: tuple[float | None, float | None] = (None, None)  # what a band may not leave
+    fixed: bool = False  # whether the axis always shows all of its bounds
+
+
+_METRIC_AXES = {
+    "wrong": Axis("wrong positions", unit_scale=100, tick_suffix=" %", bounds=(0, 1)),
+    "sequence-wrong": Axis("sequences with a wrong sign", unit_scale=100, tick_suffix=" %", bounds=(0, 1)),
+    "squared-error": Axis("squared error", log=True, bounds=(0, None)),
+    "relative-error": Axis("relative squared error", log=True, bounds=(0, None)),
+    "mass-on-huge": Axis("mass on the huge token", unit_scale=100, tick_suffix=" %", bounds=(0, 1), fixed=True),
+    "entropy": Axis("entropy (nats)", bounds=(0, None)),
+    "p-max": Axis("largest weight", unit_scale=100, tick_suffix=" %", bounds=(0, 1)),
+}
+
+
+def base_metric(metric: str) -> str:
+    """wrong-after -> wrong."""
+    for suffix in ("-before", "-at", "-after"):
+        metric = metric.removesuffix(suffix)
+    return metric
+
+
+def metric_axis(metric: str) -> Axis:
+    return _METRIC_AXES.get(base_metric(metric), Axis(metric))
+
+
+def layer_colour(layer: int, layers: int) -> str:
+    """A colour for each layer, from the first (dark) to the last (light), interpolated for deep models."""
+    stops = ["#3b0f70", "#2c728e", "#28ae80", "#d8b70a"]
+    if layers == 1:
+        return stops[0]
+    place = layer / (layers - 1) * (len(stops) - 1)
+    low = min(int(place), len(stops) - 2)
+    mix = place - low
+    channels = [
+        round(int(stops[low][i : i + 2], 16) * (1 - mix) + int(stops[low + 1][i : i + 2], 16) * mix) for i in (1, 3, 5)
+    ]
+    return "#{:02x}{:02x}{:02x}".format(*channels)
+
+
+def palette(study: Study) -> dict[str, str]:
+    """The colour of every score that the report shows anywhere."""
+    scores = order_scores([*study.scores(), *(t["score"] for t in study.theorems)])
+    others = [score for score in scores if score not in _COLOURS]
+    return _COLOURS | {score: _MORE_COLOURS[i % len(_MORE_COLOURS)] for i, score in enumerate(others)}
+
+
+def template() -> dict:
+    """Shared look of all panels; the page hands it to plotly.js once."""
+    axis = {
+        "gridcolor": "#e9ecef",
+        "linecolor": "#adb5bd",
+        "zerolinecolor": "#dee2e6",
+        "ticks": "outside",
+        "tickcolor": "#adb5bd",
+        "ticklen": 4,
+        "automargin": True,
+        "title": {"standoff": 6},
+    }
+    layout = go.Layout(
+        font={
+            "family": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif",
+            "size": 12,
+            "color": "#343a40",
+        },
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        showlegend=False,
+        height=250,
+        margin={"l": 52, "r": 20, "t": 10, "b": 44},
+        xaxis=axis,
+        yaxis=axis,
+        hovermode="closest",
+        hoverlabel={"bgcolor": "white", "font": {"color": "#212529"}},
+    )
+    return {"layout": layout.to_plotly_json()}
+
+
+def _translucent(colour: str, opacity: float) -> str:
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity})"
+
+
+class Panel:
+    """A figure with one x and one y axis, drawn line by line."""
+
+    def __init__(self, x_title: str, y: Axis):
+        self.y = y
+        self._smallest = math.inf  # smallest positive mean: where a band on a log axis is cut
+        self._bands: list[tuple[list, list[Summary], str]] = []
+        self._lines: list[go.Scatter] = []
+        self.figure = go.Figure()
+        self.figure.update_layout(template="none")
+        self.figure.update_xaxes(title_text=x_title)
+        self.figure.update_yaxes(title_text=y.title, type="log" if y.log else "linear", ticksuffix=y.tick_suffix)
+        if not y.log and y.bounds[0] == 0:
+            self.figure.update_yaxes(rangemode="tozero")
+        if y.fixed:
+            self.figure.update_yaxes(range=[y.unit_scale * b for b in y.bounds])
+
+    def shown(self, value: float | None) -> float | None:
+        """A value as the axis shows it; nothing where a log axis cannot."""
+        if value is None or (self.y.log and value <= 0):
+            return None
+        return value * self.y.unit_scale
+
+    def line(
+        self,
+        x: list,
+        summaries: list[Summary],
+        name: str,
+        colour: str,
+        hover: Callable[[object], str],
+        *,
+        dash: str = "solid",
+        markers: bool = True,
+        width: float = 2,
+    ) -> None:
+        """Means over seeds; with enough seeds a band of their 95 % interval, else each seed as a dot."""
+        if max((s.seeds for s in summaries), default=0) >= MIN_SEEDS:
+            self._bands.append((x, summaries, colour))
+        elif markers:
+            self._seed_dots(x, summaries, name, colour)
+        text = [f"<b>{name}</b><br>{hover(at)}<br>{self._told(s)}" for at, s in zip(x, summaries, strict=True)]
+        self._lines.append(
+            go.Scatter(
+                x=x,
+                y=[self.shown(s.mean) for s in summaries],
+                name=name,
+                mode="lines+markers" if markers else "lines",
+                line={"color": colour, "width": width, "dash": dash},
+                marker={"size": 6},
+                hovertext=text,
+                hoverinfo="text",
+                meta={"kind": "mean", "name": name},
+            )
+        )
+        positive = [s.mean for s in summaries if s.mean and s.mean > 0]
+        self._smallest = min([self._smallest, *positive])
+
+    def _told(self, summary: Summary) -> str:
+        number = with_interval(summary.mean, summary.interval, self.y.unit_scale)
+        seeds = f" ({summary.seeds} seed{'s' if summary.seeds > 1 else ''})"
+        return f"{number}{self.y.tick_suffix}{seeds}"
+
+    def _seed_dots(self, x: list, summaries: list[Summary], name: str, colour: str) -> None:
+        points = [(at, self.shown(v)) for at, s in zip(x, summaries, strict=True) if s.seeds > 1 for v in s.values]
+        if points:
+            self._lines.append(
+                go.Scatter(
+                    x=[p[0] for p in points],
+                    y=[p[1] for p in points],
+                    mode="markers",
+                    hoverinfo="skip",
+                    marker={"size": 4, "color": _translucent(colour, 0.5)},
+                    meta={"kind": "seeds", "name": name},
+                )
+            )
+
+    def baseline(self, x: list, values: list[float | None], name: str) -> None:
+        text = [f"<b>{name}</b> (baseline)<br>{plain(v and v * self.y.unit_scale)}{self.y.tick_suffix}" for v in values]
+        self._lines.insert(
+            0,
+            go.Scatter(
+                x=x,
+                y=[self.shown(v) for v in values],
+                name=name,
+                mode="lines",
+                hovertext=text,
+                hoverinfo="text",
+                line={"color": BASELINE_COLOUR, "width": 1.5, "dash": BASELINE_DASHES.get(name, "dot")},
+                meta={"kind": "baseline", "name": name},
+            ),
+        )
+        self._smallest = min([self._smallest, *(v for v in values if v and v > 0)])
+
+    def range_band(self, x: list, low: list, high: list, colour: str) -> None:
+        """A light band between two curves, e.g. the heads of a layer."""
+        self.figure.add_scatter(
+            x=[*x, *reversed(x)],
+            y=[*high, *reversed(low)],
+            fill="toself",
+            mode="lines",
+            line={"width": 0},
+            fillcolor=_translucent(colour, 0.09),
+            hoverinfo="skip",
+            meta={"kind": "range"},
+        )
+
+    def _band(self, x: list, summaries: list[Summary], colour: str) -> None:
+        low_bound, high_bound = self.y.bounds
+        if self.y.log:
+            low_bound = self._smallest / 3
+        for piece in _stretches(x, summaries):
+            low = [s.mean - s.interval for _, s in piece]
+            high = [s.mean + s.interval for _, s in piece]
+            if low_bound is not None:
+                low, high = ([max(v, low_bound) for v in edge] for edge in (low, high))
+            if high_bound is not None:
+                high = [min(v, high_bound) for v in high]
+            xs = [at for at, _ in piece]
+            edge = [v * self.y.unit_scale for v in [*high, *reversed(low)]]
+            self.figure.add_scatter(
+                x=[*xs, *reversed(xs)],
+                y=edge,
+                fill="toself",
+                mode="lines",
+                line={"width": 0},
+                fillcolor=_translucent(colour, 0.18),
+                hoverinfo="skip",
+                meta={"kind": "band"},
+            )
+
+    def finish(self) -> go.Figure:
+        for band in self._bands:
+            self._band(*band)
+        self.figure.add_traces(self._lines)
+        if self.y.log:
+            shown = [v for trace in self.figure.data for v in trace.y if v]
+            self.figure.update_yaxes(**log_ticks(min(shown, default=1), max(shown, default=1)))
+        return self.figure
+
+
+def log_ticks(low: float, high: float) -> dict:
+    """Ticks of a log axis: 1, 2, 5 in every decade of a short range, else powers of ten."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    span = math.log10(high / low)
+    factors = [1, 1.2, 1.5, 2, 3, 4, 5, 6, 8] if span < 0.5 else [1, 2, 5] if span < 2 else [1]
+    every = max(1, round((last - first) / 6)) if span >= 2 else 1
+    ticks = [f * 10.0**power for power in range(first, last + 1, every) for f in factors]
+    text = [
+        f"10<sup>{math.log10(t):.0f}</sup>".replace("-", "−") if span >= 2 and not 0.001 <= t <= 1000 else f"{t:.5g}"
+        for t in ticks
+    ]
+    return {"tickvals": ticks, "ticktext": text}
+
+
+def _stretches(x: list, summaries: list[Summary]) -> list[list[tuple[object, Summary]]]:
+    """Runs of neighbouring points that have an interval: a band has gaps where its line has."""
+    pieces: list[list] = [[]]
+    for at, summary in zip(x, summaries, strict=True):
+        if summary.interval is None:
+            pieces.append([])
+        else:
+            pieces[-1].append((at, summary))
+    return [piece for piece in pieces if piece]

@@ -1,0 +1,500 @@
+"""Reads run folders and experiment folders (docs/formats.md) into cells.
+
+A cell is one trained model: variant × score × seed. Whatever is missing or malformed raises
+`ReportError` with one line that names the file, the line and what would be right.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SCHEMA = 1
+SUITE = "icl-shift"
+MODEL = "model"
+
+
+class ReportError(Exception):
+    """Bad input, told in one line."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What was measured: a shift of the test data, its strength, the points per sequence, the metric."""
+
+    shift: str
+    value: tuple[float, ...]  # one number; two for `grid`; none for `none`
+    points: int  # 0 for statistics of the last layer's attention
+    metric: str
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Means over sequences of one head of one layer under one shift."""
+
+    shift: str
+    value: tuple[float, ...]
+    layer: int
+    head: int
+    mass_on_huge: float | None
+    entropy: float | None
+    p_max: float | None
+
+
+@dataclass
+class Evaluation:
+    sequences: int
+    data_seed: int
+    chance: float | None
+    majority: float | None
+    huge_position: int | None  # of the planted value, counted from 1
+    means: dict[tuple[str, Condition], float | None] = field(default_factory=dict)  # by (predictor, condition)
+    per_position: dict[tuple[str, Condition], list[float | None]] = field(default_factory=dict)
+    attention: list[Attention] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)  # conditions without rows, and why
+
+
+@dataclass
+class Run:
+    """A run folder."""
+
+    path: Path
+    information: dict  # run.json
+    training: list[dict]
+    validation: list[dict]
+    evaluation: Evaluation | None
+
+    @property
+    def config(self) -> dict:
+        return self.information["config"]
+
+    @property
+    def seed(self) -> int:
+        return self.config["train"]["seed"]
+
+    @property
+    def last_step(self) -> int:
+        return max((line["step"] for line in self.training + self.validation), default=0)
+
+
+@dataclass
+class Cell:
+    """One trained model of a comparison; `run` is None where only results.jsonl is at hand."""
+
+    experiment: str | None
+    variant: str
+    score: str
+    seed: int
+    task: str
+    steps: int
+    facts: dict  # parameters, layers, width, heads, batch, seconds: whatever is known
+    run: Run | None
+    means: dict[tuple[str, Condition], float | None]  # by (predictor, condition)
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        return self.run.evaluation if self.run else None
+
+
+@dataclass
+class Study:
+    """Everything that one report shows."""
+
+    cells: list[Cell] = field(default_factory=list)
+    tables: dict[str, list[dict]] = field(default_factory=dict)  # experiment -> table.json
+    theorems: list[dict] = field(default_factory=list)
+
+    def variants(self) -> list[str]:
+        return list(dict.fromkeys(cell.variant for cell in self.cells))
+
+    def scores(self) -> list[str]:
+        return order_scores(cell.score for cell in self.cells)
+
+    def select(self, variant: str, score: str | None = None) -> list[Cell]:
+        chosen = [c for c in self.cells if c.variant == variant and score in (None, c.score)]
+        return sorted(chosen, key=lambda c: (c.score, c.seed))
+
+
+def order_scores(names) -> list[str]:
+    """softmax (what others are compared with) first, then ssa, then the rest by name."""
+    first = ["softmax", "ssa"]
+    names = set(names)
+    return [n for n in first if n in names] + sorted(names.difference(first))
+
+
+def _no_constants(text: str):
+    raise ValueError(f"{text} is not JSON (numbers that are not finite are written as null)")
+
+
+def _parse(text: str, where: str):
+    try:
+        return json.loads(text, parse_constant=_no_constants)
+    except json.JSONDecodeError as error:
+        path, _, line = where.rpartition(":")
+        line = f"{int(line) + error.lineno - 1}" if line else line
+        raise ReportError(f"{path}:{line}: not valid JSON: {error.msg}") from None
+    except ValueError as error:
+        raise ReportError(f"{where}: {error}") from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ReportError(f"{path}: the file is missing") from None
+    except UnicodeDecodeError as error:
+        raise ReportError(f"{path}: not UTF-8 at byte {error.start}") from None
+    except OSError as error:
+        raise ReportError(f"{path}: {error.strerror}") from None
+
+
+def load_json(path: Path):
+    return _parse(_text(path), f"{path}:1")
+
+
+def load_lines(path: Path) -> list[tuple[str, dict]]:
+    """[("FILE:LINE", object), …] of a JSON-lines file."""
+    lines = []
+    for number, text in enumerate(_text(path).split("\n"), start=1):
+        if not text.strip():
+            continue
+        where = f"{path}:{number}"
+        line = _parse(text, where)
+        if not isinstance(line, dict):
+            raise ReportError(f"{where}: expected an object, found {_kind(line)}")
+        lines.append((where, line))
+    return lines
+
+
+_KINDS = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    type(None): "null",
+}
+
+
+def _kind(value) -> str:
+    return _KINDS[type(value)]
+
+
+def need(record, key: str, kind: type, where: str):
+    """record[key], which must be of that kind (float: any number or null)."""
+    if not isinstance(record, dict):
+        raise ReportError(f"{where}: expected an object, found {_kind(record)}")
+    if key not in record:
+        raise ReportError(f'{where}: "{key}" is missing')
+    value = record[key]
+    allowed = (float, int, type(None)) if kind is float else (kind,)
+    if type(value) not in allowed:
+        raise ReportError(f'{where}: "{key}" must be {_KINDS[kind]}, found {_kind(value)}')
+    return value
+
+
+def _check_schema(record, where: str) -> None:
+    schema = need(record, "schema", int, where)
+    if schema != SCHEMA:
+        raise ReportError(f"{where}: schema {schema} is unknown; this version reads schema {SCHEMA}")
+
+
+def _value(raw, where: str) -> tuple[float, ...]:
+    numbers = raw if isinstance(raw, list) else [] if raw is None else [raw]
+    if not all(type(n) in (int, float) for n in numbers):
+        raise ReportError(f'{where}: "value" must be a number or a list of numbers')
+    return tuple(float(n) for n in numbers)
+
+
+def _numbers(record: dict, key: str, where: str, length: int | None = None) -> list:
+    numbers = need(record, key, list, where)
+    if not all(type(n) in (int, float, type(None)) for n in numbers) or length not in (None, len(numbers)):
+        count = f"{length} numbers" if length is not None else "numbers"
+        raise ReportError(f'{where}: "{key}" must be a list of {count}')
+    return numbers
+
+
+def condition_of_key(key: str, where: str) -> Condition:
+    """The condition named SHIFT=VALUE/POINTS/METRIC in results.jsonl and table.json, or
+    SHIFT=VALUE/last-layer/STATISTIC, whose points are 0."""
+    try:
+        shift, points, metric = key.split("/")
+        shift, _, value = shift.partition("=")
+        numbers = tuple(float(n) for n in value.split("x") if n)
+        return Condition(shift, numbers, 0 if points == "last-layer" else int(points), metric)
+    except ValueError:
+        raise ReportError(f'{where}: "{key}" is not of the form SHIFT=VALUE/POINTS/METRIC') from None
+
+
+def _optional(record: dict, key: str, kind: type, where: str):
+    return need(record, key, kind, where) if record.get(key) is not None else None
+
+
+def _condition_and_value(row, where: str) -> tuple[str, tuple[float, ...]]:
+    shift = need(row, "shift", str, where)
+    return shift, () if shift == "none" else _value(row.get("value"), where)
+
+
+def read_evaluation(path: Path) -> Evaluation:
+    record = load_json(path)
+    where = f"{path}:1"
+    _check_schema(record, where)
+    evaluation = Evaluation(
+        need(record, "sequences", int, where),
+        need(record, "data_seed", int, where),
+        _optional(record, "chance", float, where),
+        _optional(record, "majority", float, where),
+        _optional(record, "huge_position", int, where),
+    )
+    for index, row in enumerate(need(record, "rows", list, where)):
+        _read_row(row, f"{path}: rows[{index}]", evaluation)
+    for index, row in enumerate(record.get("attention") or []):
+        at = f"{path}: attention[{index}]"
+        shift, value = _condition_and_value(row, at)
+        statistics = [_optional(row, k, float, at) for k in ("mass_on_huge", "entropy", "p_max")]
+        evaluation.attention.append(
+            Attention(shift, value, need(row, "layer", int, at), need(row, "head", int, at), *statistics)
+        )
+    for index, row in enumerate(record.get("skipped") or []):
+        at = f"{path}: skipped[{index}]"
+        shift, value = _condition_and_value(row, at)
+        told = " × ".join(f"{v:g}" for v in value)
+        evaluation.skipped.append(f"{shift} {told}: {need(row, 'reason', str, at)}")
+    return evaluation
+
+
+def _read_row(row, at: str, evaluation: Evaluation) -> None:
+    shift, value = _condition_and_value(row, at)
+    condition = Condition(shift, value, need(row, "points", int, at), need(row, "metric", str, at))
+    key = (need(row, "predictor", str, at), condition)
+    if key in evaluation.means:
+        raise ReportError(f"{at}: the same predictor, shift, points and metric stand twice")
+    evaluation.means[key] = need(row, "mean", float, at)
+    if row.get("per_position") is not None:
+        evaluation.per_position[key] = _numbers(row, "per_position", at)
+
+
+def _read_metrics(path: Path) -> tuple[list[dict], list[dict]]:
+    training, validation = [], []
+    for where, line in load_lines(path):
+        need(line, "step", int, where)
+        if "validation" in line:
+            figures = need(line, "validation", dict, where)
+            for name in figures:
+                need(figures, name, float, where)
+            validation.append(line)
+            continue
+        need(line, "loss", float, where)
+        for layer in need(line, "score_parameters", list, where) if "score_parameters" in line else []:
+            if not isinstance(layer, dict):
+                raise ReportError(f'{where}: "score_parameters" must be a list of objects, one per layer')
+            for name in layer:
+                _numbers(layer, name, where, length=3)
+        training.append(line)
+    return training, validation
+
+
+def read_run(path: Path) -> Run:
+    information_path = path / "run.json"
+    information = load_json(information_path)
+    where = f"{information_path}:1"
+    _check_schema(information, where)
+    need(information, "score", str, where)
+    need(information, "parameters", int, where)
+    config = need(information, "config", dict, where)
+    need(need(config, "task", dict, where), "name", str, where)
+    need(config, "model", dict, where)
+    train = need(config, "train", dict, where)
+    need(train, "seed", int, where)
+    need(train, "steps", int, where)
+    training, validation = _read_metrics(path / "metrics.jsonl")
+    evaluation = path / "evals" / f"{SUITE}.json"
+    return Run(path, information, training, validation, read_evaluation(evaluation) if evaluation.exists() else None)
+
+
+def _run_facts(run: Run) -> dict:
+    model, train = run.config["model"], run.config["train"]
+    facts = {key: model.get(key) for key in ("layers", "heads", "width")}
+    facts["batch"] = train.get("batch", 0) * train.get("accumulation", 1) or None
+    facts["parameters"] = run.information["parameters"]
+    facts["seconds"] = run.training[-1].get("seconds") if run.training else None
+    return facts
+
+
+def _cell_of_run(run: Run, experiment: str | None, variant: str, score: str, seed: int) -> Cell:
+    means = run.evaluation.means if run.evaluation else {}
+    return Cell(
+        experiment,
+        variant,
+        score,
+        seed,
+        run.config["task"]["name"],
+        run.config["train"]["steps"],
+        _run_facts(run),
+        run,
+        means,
+    )
+
+
+def _cell_of_result(root: Path, experiment: str, where: str, line: dict) -> Cell:
+    facts = {key: line.get(key) for key in ("layers", "heads", "width", "batch", "parameters", "seconds")}
+    folder = root / need(line, "run", str, where)
+    run = read_run(folder) if (folder / "run.json").exists() else None
+    tables = {MODEL: need(line, "metrics", dict, where)}
+    if "baselines" in line:
+        tables |= need(line, "baselines", dict, where)
+    means = dict(run.evaluation.means) if run and run.evaluation else {}
+    for predictor, table in tables.items():
+        for key in table:
+            means[predictor, condition_of_key(key, where)] = need(table, key, float, where)
+    return Cell(
+        experiment,
+        need(line, "variant", str, where),
+        need(line, "score", str, where),
+        need(line, "seed", int, where),
+        need(line, "task", str, where),
+        need(line, "steps", int, where),
+        facts,
+        run,
+        means,
+    )
+
+
+def _read_table(path: Path) -> list[dict]:
+    rows = load_json(path)
+    if not isinstance(rows, list):
+        raise ReportError(f"{path}:1: expected a list of rows, found {_kind(rows)}")
+    for index, row in enumerate(rows):
+        at = f"{path}: row {index}"
+        for key in ("variant", "metric", "score", "verdict"):
+            need(row, key, str, at)
+        _numbers(row, "seeds", at)
+        need(row, "steps", int, at)
+        for key in ("mean", "interval", "difference", "difference_interval"):
+            need(row, key, float, at)
+        row["condition"] = condition_of_key(row["metric"], at)
+    return rows
+
+
+def _read_experiment(root: Path, name: str, study: Study) -> None:
+    """An experiment folder, finished or not: cells of results.jsonl, then runs that have no line yet."""
+    cells: dict[tuple[str, str, int], Cell] = {}
+    results = root / "results.jsonl"  # absent until the first cell has finished
+    for where, line in load_lines(results) if results.exists() else []:
+        if line.get("evaluation", SUITE) != SUITE:
+            continue
+        cell = _cell_of_result(root, name, where, line)
+        key = (cell.variant, cell.score, cell.seed)
+        if key in cells:
+            raise ReportError(f"{where}: variant {key[0]}, score {key[1]}, seed {key[2]} stands twice")
+        cells[key] = cell
+    for file in sorted(root.glob("runs/*/*/seed-*/run.json")):
+        run, (variant, score) = read_run(file.parent), file.parts[-4:-2]
+        cells.setdefault((variant, score, run.seed), _cell_of_run(run, name, variant, score, run.seed))
+    study.cells.extend(cells.values())
+    if (root / "table.json").exists():
+        study.tables[name] = _read_table(root / "table.json")
+
+
+def read_theorems(path: Path) -> list[dict]:
+    """What `ssa theory --json` wrote."""
+    record = load_json(path)
+    where = f"{path}:1"
+    _check_schema(record, where)
+    theorems = need(record, "theorems", list, where)
+    for index, theorem in enumerate(theorems):
+        at = f"{path}: theorems[{index}]"
+        for key in ("theorem", "score", "case", "axis"):
+            need(theorem, key, str, at)
+        if theorem["axis"] not in ("linear", "log"):
+            raise ReportError(f'{at}: "axis" must be "linear" or "log", found "{theorem["axis"]}"')
+        for key in ("fitted_slope", "predicted_slope"):
+            need(theorem, key, float, at)
+        x = _numbers(theorem, "x", at)
+        _numbers(theorem, "log_miss", at, length=len(x))
+    return theorems
+
+
+def _loose_variant(run: Run) -> str:
+    """What a run outside of an experiment is, so that runs differing in score and seed alone fall together."""
+    model, train = run.config["model"], run.config["train"]
+    parts = [run.config["task"]["name"], f"{model.get('layers')} layers, width {model.get('width')}"]
+    parts += [f"no {key}" for key in ("mlp", "norm", "residual") if model.get(key) in (False, "none")]
+    parts.append(f"{train['steps']} steps")
+    return ", ".join(parts)
+
+
+def _compared(run: Run) -> str:
+    """The configuration without what a comparison varies: runs that agree in it belong together."""
+    config = {
+        section: {k: v for k, v in fields.items() if not k.startswith("score") and k not in ("seed", "threads")}
+        for section, fields in run.config.items()
+        if isinstance(fields, dict)
+    }
+    return json.dumps(config, sort_keys=True)
+
+
+def _read_loose(folders: list[Path], study: Study) -> None:
+    labels: dict[str, str] = {}  # label -> the configuration it stands for
+    taken = set()
+    for folder in folders:
+        run = read_run(folder)
+        score, label = run.information["score"], _loose_variant(run)
+        if labels.setdefault(label, _compared(run)) != _compared(run) or (label, score, run.seed) in taken:
+            label = f"{label} ({folder.name})"  # differs in something that the label does not tell
+        taken.add((label, score, run.seed))
+        study.cells.append(_cell_of_run(run, None, label, score, run.seed))
+
+
+def find_runs(root: Path) -> list[Path]:
+    """Run folders at or below root."""
+    if not root.is_dir():
+        raise ReportError(f"{root}: no such folder; expected a run folder or an experiment folder")
+    return sorted({file.parent for file in root.rglob("run.json")})
+
+
+def _find(root: Path) -> tuple[list[Path], list[Path]]:
+    """Experiment folders below root, and run folders outside of them."""
+    runs = find_runs(root)
+    marks = ("results.jsonl", "experiment.toml")
+    experiments = sorted({file.parent for mark in marks for file in root.rglob(mark)})
+    loose = [run for run in runs if not any(e in run.parents for e in experiments)]
+    if not experiments and not loose:
+        raise ReportError(f"{root}: holds neither a run (run.json) nor an experiment (results.jsonl)")
+    return experiments, loose
+
+
+def _tell_experiments_apart(study: Study) -> None:
+    if len(study.tables.keys() | {c.experiment for c in study.cells}) < 2:
+        return
+    for cell in study.cells:
+        if cell.experiment:
+            cell.variant = f"{cell.experiment}: {cell.variant}"
+    for experiment, rows in study.tables.items():
+        for row in rows:
+            row["variant"] = f"{experiment}: {row['variant']}"
+
+
+def read_study(roots: list[Path], theory: Path | None = None) -> Study:
+    """All runs and experiments found below the given folders."""
+    experiments, loose = [], []
+    for root in roots:
+        found = _find(root)
+        experiments += [e for e in found[0] if e not in experiments]
+        loose += [r for r in found[1] if r not in loose]
+    study = Study()
+    names: dict[str, Path] = {}
+    for experiment in experiments:
+        name = experiment.resolve().name
+        if name in names:
+            raise ReportError(f"{experiment}: an experiment of the same name was given: {names[name]}")
+        names[name] = experiment
+        _read_experiment(experiment, name, study)
+    _read_loose(loose, study)
+    files = [theory] if theory else sorted({file for root in roots for file in root.rglob("theory.json")})
+    for file in files:
+        study.theorems += read_theorems(file)
+    _tell_experiments_apart(study)
+    return study

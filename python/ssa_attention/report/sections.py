@@ -1,0 +1,492 @@
+"""The figure sections of the report, in the order in which they are read."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+from . import figures
+from .comparison import (
+    METRIC_WORDS,
+    PLACES,
+    REFERENCE,
+    condition_order,
+    primary,
+    setting,
+    shift_title,
+    verdict_kind,
+)
+from .page import Page, legend, panels, table
+from .panel import Axis, base_metric, layer_colour, metric_axis, palette
+from .reading import MODEL, Cell, Condition, Study, order_scores
+from .statistics import plain, thousands
+
+_LINE = "The line is the mean over seeds, the band its 95 % interval; with fewer than 3 seeds each seed is a dot."
+_X_TITLES = {
+    "sigma": "σ of the inputs",
+    "coefficients": "σ of the coefficients",
+    "length": "points in the sequence",
+    "both": "σ of inputs and function",
+    "huge": "planted value",
+}
+_SHIFT_WORDS = {
+    "sigma": "Inputs drawn with a larger spread than in training (σ = 1).",
+    "coefficients": "Linear functions whose coefficients are drawn with a larger spread than in training.",
+    "length": "Sequences longer than in training.",
+    "both": "Inputs and function shifted together, as far as each was shifted alone.",
+    "grid": "Both spreads at once.",
+}
+
+
+def _conditions(cells: list[Cell], shift: str) -> list[Condition]:
+    found = {c for cell in cells for p, c in cell.means if p == MODEL and c.shift == shift and primary(c.metric)}
+    return sorted(found, key=condition_order)
+
+
+def _seeds(cells: list[Cell]) -> str:
+    """'5 seeds', or the count of each score where they differ."""
+    counts = {s: sum(c.score == s for c in cells) for s in order_scores(c.score for c in cells)}
+    if len(set(counts.values())) == 1:
+        n = next(iter(counts.values()))
+        return f"{n} seed{'s' if n > 1 else ''}"
+    return ", ".join(f"{s}: {n} seed{'s' if n > 1 else ''}" for s, n in counts.items())
+
+
+def _numbered(study: Study) -> list[tuple[int, str, list[Cell]]]:
+    return [(i, v, study.select(v)) for i, v in enumerate(study.variants())]
+
+
+def _scores_key(study: Study) -> dict[str, str]:
+    colours = palette(study)
+    return {score: colours[score] for score in study.scores()}
+
+
+def _legend(study: Study, conditions: list[Condition]) -> str:
+    return legend(_scores_key(study), figures.baselines(study.cells, conditions))
+
+
+def _with_unshifted(cells: list[Cell], shift: str, conditions: list[Condition]) -> list[Condition]:
+    """Puts the unshifted set in front: it is σ = 1, and the shortest length."""
+    none = [c for c in _conditions(cells, "none") if c.metric == conditions[0].metric]
+    if shift == "length":
+        return none + [c for c in conditions if c.points not in {n.points for n in none}]
+    ones = [c for c in conditions if c.value == (1.0,)]
+    return conditions if ones or not none else none + conditions
+
+
+def _position(shift: str, condition: Condition) -> float | str:
+    """Where a condition stands on that shift's axis."""
+    if shift == "huge":
+        return figures.signed(condition.value)
+    if shift == "length":
+        return float(condition.points)
+    return condition.value[0] if condition.value else 1.0
+
+
+def _curve(study: Study, cells: list[Cell], shift: str, conditions: list[Condition]):
+    symbol = {"huge": "x", "length": "points"}.get(shift, "σ")
+
+    def describe(at) -> str:
+        return f"{symbol} = {at if isinstance(at, str) else format(at, 'g')}"
+
+    return figures.curve(
+        cells,
+        conditions,
+        [_position(shift, c) for c in conditions],
+        _X_TITLES.get(shift, shift),
+        palette(study),
+        describe,
+    )
+
+
+def shifts_section(study: Study, page: Page) -> None:
+    body, subsections = "", []
+    for shift in ("sigma", "coefficients", "length", "both"):
+        drawn, shown = [], []
+        for i, variant, cells in _numbered(study):
+            conditions = _conditions(cells, shift)
+            if not conditions:
+                continue
+            conditions = _with_unshifted(cells, shift, conditions)
+            shown += conditions
+            drawn.append(page.panel(f"{shift}-{i}", variant, _seeds(cells), _curve(study, cells, shift, conditions)))
+        if drawn:
+            subsections.append((f"shift-{shift}", shift_title(shift)))
+            body += (
+                f'<h3 id="shift-{shift}">{shift_title(shift)}</h3><p>{_SHIFT_WORDS[shift]} {_LINE}</p>'
+                f"{_legend(study, shown)}{panels(drawn)}"
+            )
+    grid = _grid(study, page)
+    if grid:
+        subsections.append(("shift-grid", shift_title("grid")))
+        body += f'<h3 id="shift-grid">{shift_title("grid")}</h3>{grid}'
+    if body:
+        page.section("shifts", "Error under shifts of the test data", body, subsections)
+
+
+# The map of the ratio has its full colours where one error is four times the other.
+_RATIO_BOUNDS = (-math.log10(4), math.log10(4))
+
+
+def _grid(study: Study, page: Page) -> str:
+    """Two shifts at once: a map of each score's error, and of its ratio to the reference."""
+    body = ""
+    colours = palette(study)
+    same = {
+        (r["variant"], r["score"], r["condition"])
+        for rows in study.tables.values()
+        for r in rows
+        if verdict_kind(r) == "same"
+    }
+    for i, variant, cells in _numbered(study):
+        conditions = _conditions(cells, "grid")
+        if not conditions:
+            continue
+        means = {
+            s: {c.value: figures.summarise_model([k for k in cells if k.score == s], c).mean for c in conditions}
+            for s in order_scores(c.score for c in cells)
+        }
+        sizes = [math.log10(m) for table in means.values() for m in table.values() if m]
+        bounds = (min(sizes, default=0.0), max(sizes, default=1.0))
+        drawn = [
+            _grid_panel(
+                page,
+                f"grid-{i}-{s}",
+                f"{variant}: {s}",
+                "relative squared error",
+                means[s],
+                ["#ffffff", "#8e7cc3"],
+                bounds,
+            )
+            for s in means
+        ]
+        for score in [s for s in means if s != REFERENCE and REFERENCE in means]:
+            ratio = {
+                v: means[score][v] / base if base and means[score][v] is not None else None
+                for v, base in means[REFERENCE].items()
+            }
+            unsure = {c.value for c in conditions if (variant, score, c) in same}
+            drawn.append(
+                _grid_panel(
+                    page,
+                    f"grid-{i}-{score}-ratio",
+                    f"{variant}: {score} ÷ {REFERENCE}",
+                    f"below 1: {score} has the lower error",
+                    ratio,
+                    [colours[score], "#ffffff", colours[REFERENCE]],
+                    _RATIO_BOUNDS,
+                    unsure,
+                )
+            )
+        body += panels(drawn)
+    if body:
+        body = (
+            f"<p>{_SHIFT_WORDS['grid']} Means over seeds. The maps of the ratio are coloured by the winner; "
+            f"≈ marks cells without a measurable difference.</p>{body}"
+        )
+    return body
+
+
+def _grid_panel(
+    page: Page,
+    name: str,
+    title: str,
+    note: str,
+    values: dict[tuple[float, ...], float | None],
+    colours: list[str],
+    bounds: tuple[float, float],
+    unsure=frozenset(),
+) -> str:
+    x, y = (sorted({v[k] for v in values}) for k in (0, 1))
+    rows = [[values.get((a, b)) for a in x] for b in y]
+    z = [[math.log10(v) if v else None for v in row] for row in rows]
+    text = [
+        ["" if v is None else plain(v, 2) + (" ≈" if (a, b) in unsure else "") for a, v in zip(x, row, strict=True)]
+        for b, row in zip(y, rows, strict=True)
+    ]
+    figure = figures.heatmap(x, y, z, text, _X_TITLES["sigma"], _X_TITLES["coefficients"], colours, bounds)
+    return page.panel(name, title, note, figure)
+
+
+def huge_section(study: Study, page: Page) -> None:
+    body, shown = "", []
+    for i, variant, cells in _numbered(study):
+        found = _conditions(cells, "huge")
+        drawn = []
+        for suffix, words in PLACES.items():
+            conditions = [c for c in found if c.metric.endswith(suffix)]
+            if conditions:
+                drawn.append(
+                    page.panel(
+                        f"huge-{i}{suffix}", words.capitalize(), _seeds(cells), _curve(study, cells, "huge", conditions)
+                    )
+                )
+        shown += found
+        if drawn:
+            body += f'<h3 id="huge-{i}">{escape(variant)}</h3>{panels(drawn)}'
+    if body:
+        lead = (
+            "<p>Sequences of N(0, 1) in which one input is set to the value on the axis. Who is right <i>at</i> the "
+            "huge position and who is right <i>after</i> it are different questions. Before it nothing is shifted: "
+            f"with causal attention these positions cannot see it. {_LINE}</p>"
+        )
+        page.section("huge", "One huge value", lead + _legend(study, shown) + body)
+
+
+def positions_section(study: Study, page: Page) -> None:
+    """Error at each position: N(0, 1), and the largest planted values."""
+    colours = palette(study)
+    body, shown = "", []
+    for i, variant, cells in _numbered(study):
+        keys = sorted(
+            {c for cell in cells if cell.evaluation for p, c in cell.evaluation.per_position if p == MODEL},
+            key=condition_order,
+        )
+        plain_sets = [c for c in keys if c.shift == "none"]
+        planted = [c for c in keys if c.shift == "huge"]
+        chosen = plain_sets + planted[:1] + planted[1:][-1:]
+        drawn = []
+        for number, condition in enumerate(chosen):
+            figure = figures.per_position(cells, condition, colours)
+            if figure is not None:
+                shown.append(condition)
+                drawn.append(page.panel(f"position-{i}-{number}", _condition_title(condition), _seeds(cells), figure))
+        if drawn:
+            body += f'<h3 id="positions-{i}">{escape(variant)}</h3>{panels(drawn)}'
+    if body:
+        lead = (
+            "<p>Error at each position of the sequence. A model that always gives the same answer shows here, though "
+            f"its mean may look good: compare with the dotted baselines. {_LINE}</p>"
+        )
+        page.section("positions", "Error by position", lead + _legend(study, shown) + body)
+
+
+def _condition_title(condition: Condition) -> str:
+    return shift_title("none") if condition.shift == "none" else f"{shift_title(condition.shift)}: {setting(condition)}"
+
+
+# Field of the evaluation -> the same statistic's name among metrics.
+_STATISTICS = {"mass_on_huge": "mass-on-huge", "entropy": "entropy"}
+
+
+def attention_section(study: Study, page: Page) -> None:
+    colours = palette(study)
+    body = ""
+    for i, variant, cells in _numbered(study):
+        rows = [row for c in cells if c.evaluation for row in c.evaluation.attention]
+        values = sorted({row.value for row in rows if row.shift == "huge"})
+        drawn = []
+        for statistic, metric in _STATISTICS.items():
+            axis = metric_axis(metric)
+            for layer in sorted({row.layer for row in rows}):
+                figure = figures.attention(cells, statistic, layer, "huge", values, axis, "planted value", colours)
+                if values and figure is not None:
+                    drawn.append(
+                        page.panel(
+                            f"attention-{i}-{statistic}-{layer}",
+                            f"Layer {layer + 1}: {axis.title}",
+                            _seeds(cells),
+                            figure,
+                        )
+                    )
+        if drawn:
+            body += f'<h3 id="attention-{i}">{escape(variant)}</h3>{panels(drawn)}'
+    if body:
+        lead = (
+            "<p>Where attention goes when one input is huge, layer by layer: means over sequences, heads and "
+            "seeds; the mass counts queries at and after the huge input, the entropy all queries. All mass on the huge token, and an entropy near 0, is the collapse that "
+            f"the paper describes for softmax. {_LINE}</p>"
+        )
+        page.section("attention", "What attention does with a huge value", lead + legend(_scores_key(study)) + body)
+
+
+def parameters_section(study: Study, page: Page) -> None:
+    body = ""
+    for i, variant, cells in _numbered(study):
+        drawn, layers = [], 0
+        for score in order_scores(c.score for c in cells):
+            of_score = [c for c in cells if c.score == score and c.run]
+            names = dict.fromkeys(
+                n
+                for c in of_score
+                for line in c.run.training
+                for layer in line.get("score_parameters", [])
+                for n in layer
+            )
+            for name in names:
+                panel = figures.score_parameter(of_score, name)
+                if panel is not None:
+                    layers = max(layers, panel[1])
+                    drawn.append(
+                        page.panel(f"parameter-{i}-{score}-{name}", f"{score}: {name}", _seeds(of_score), panel[0])
+                    )
+        if drawn:
+            key = legend({f"layer {k + 1}": layer_colour(k, layers) for k in range(layers)})
+            body += f'<h3 id="parameters-{i}">{escape(variant)}</h3>{key}{panels(drawn)}'
+    if body:
+        lead = (
+            "<p>The trained parameters of the scoring functions over training: for each layer the mean over heads "
+            "and seeds; the band reaches from the smallest to the largest head (means over seeds).</p>"
+        )
+        page.section("parameters", "Score parameters over time", lead + body)
+
+
+def training_section(study: Study, page: Page) -> None:
+    colours = palette(study)
+    body = ""
+    for i, variant, cells in _numbered(study):
+        validation = dict.fromkeys(n for c in cells if c.run for line in c.run.validation for n in line["validation"])
+        wanted = [("training-loss", "Training loss", lambda line: line["loss"], False, Axis("loss", log=True))]
+        for name in validation:
+            axis = Axis("loss", log=True) if name == "loss" else metric_axis(name)
+            wanted.append(
+                (
+                    f"validation-{name}",
+                    f"Validation: {METRIC_WORDS.get(name, name)}",
+                    lambda line, n=name: line["validation"][n],
+                    True,
+                    axis,
+                )
+            )
+        wanted.append(
+            ("gradient-norm", "Gradient norm", lambda line: line["gradient_norm"], False, Axis("norm", log=True))
+        )
+        drawn = []
+        for name, title, read, held_out, axis in wanted:
+            figure = figures.over_steps(cells, read, held_out, axis, colours)
+            if figure is not None:
+                drawn.append(page.panel(f"{name}-{i}", title, _seeds([c for c in cells if c.run]), figure))
+        if drawn:
+            body += f'<h3 id="training-{i}">{escape(variant)}</h3>{panels(drawn)}'
+    if body:
+        lead = (
+            f"<p>{_LINE} Series of more than {figures.MAX_POINTS} steps are averaged in buckets. A loss that steps "
+            "up during training is the curriculum: sequences grow.</p>"
+        )
+        page.section("training", "Training", lead + legend(_scores_key(study)) + body)
+
+
+_THEOREM_TITLES = {"magnification": "All scores magnified", "disproportion": "One score grows alone"}
+_THEOREM_WORDS = {
+    "magnification": "All scores are multiplied by λ. Softmax: the mass beside the largest score vanishes "
+    "exponentially. SSA: it tends to a constant against positive scores, and falls like a power of λ against zero "
+    "and negative ones.",
+    "disproportion": "One score t grows and the others stay. Softmax: the mass beside it falls like e<sup>−t</sup>. "
+    "SSA: like t<sup>−n</sup>.",
+}
+
+
+def theorems_section(study: Study, page: Page) -> None:
+    if not study.theorems:
+        return
+    colours = palette(study)
+    body, subsections = "", []
+    for theorem in dict.fromkeys(t["theorem"] for t in study.theorems):
+        entries = [t for t in study.theorems if t["theorem"] == theorem]
+        title, words = _THEOREM_TITLES.get(theorem, theorem), _THEOREM_WORDS.get(theorem, "")
+        groups = dict.fromkeys((t["case"], t["axis"]) for t in entries)
+        drawn = [
+            page.panel(
+                f"theorem-{theorem}-{k}",
+                case.capitalize(),
+                "log axis: a power law is a line" if axis == "log" else "linear axis: an exponential is a line",
+                figures.theorem([t for t in entries if (t["case"], t["axis"]) == (case, axis)], colours),
+            )
+            for k, (case, axis) in enumerate(groups)
+        ]
+        subsections.append((f"theorem-{theorem}", title))
+        body += f'<h3 id="theorem-{theorem}">{title}</h3><p>{words}</p>{panels(drawn)}{_slopes(entries)}'
+    lead = (
+        "<p>How fast the attention mass beside the largest score vanishes, computed in double precision (dots), "
+        "and the slope that the theory predicts for the far end (dashes).</p>"
+    )
+    used = {s: colours[s] for s in order_scores(t["score"] for t in study.theorems)}
+    page.section("theorems", "The two theorems", lead + legend(used) + body, subsections)
+
+
+def _slopes(entries: list[dict]) -> str:
+    head = [f"<th scope=col>{h}</th>" for h in ("Case and score", "Slope per", "Fitted", "Predicted")]
+    rows = []
+    for t in entries:
+        unit = "log x" if t["axis"] == "log" else "x"
+        rows.append(
+            f"<tr><th scope=row>{escape(t['case'])}: {escape(t['score'])}{_parameters(t)}</th><td>{unit}</td>"
+            f"<td>{plain(t['fitted_slope'], 4)}</td><td>{plain(t['predicted_slope'], 4)}</td></tr>"
+        )
+    return f"<details><summary>Slopes, fitted and predicted</summary>{table(head, rows)}</details>"
+
+
+def _parameters(theorem: dict) -> str:
+    told = ", ".join(f"{k} = {v:g}" for k, v in (theorem.get("params") or {}).items())
+    return f" <small>({escape(told)})</small>" if told else ""
+
+
+_DEFINITIONS = {
+    "wrong": "Share of positions whose sign is wrong: sign of the output against y = ±1.",
+    "sequence-wrong": "Share of sequences in which any position has the wrong sign.",
+    "squared-error": "Mean of (output − y)² over positions from the third on (a line needs two points).",
+    "relative-error": "Squared error divided by the mean square of y at the same positions: 1 is what the answer 0 "
+    "would get.",
+}
+_BASELINES = {
+    "constant": "The one answer that is right more often over the whole set.",
+    "position": "The answer that is right more often at each position: what ignoring the inputs can reach.",
+    "least-squares": "The least-squares line through the pairs before; of minimum norm while they do not determine one.",
+    "3-nearest": "The mean of y over the three nearest inputs before.",
+    "average": "The line whose coefficients are the means of x·y and of y over the pairs before.",
+}
+
+
+def definitions_section(study: Study, page: Page) -> None:
+    conditions = {c for cell in study.cells for _, c in cell.means}
+    terms = [
+        f"<dt>{METRIC_WORDS[m]}</dt><dd>{text}</dd>"
+        for m, text in _DEFINITIONS.items()
+        if any(base_metric(c.metric) == m for c in conditions)
+    ]
+    if any(c.shift == "huge" for c in conditions):
+        terms.append(
+            "<dt>before, at, after</dt><dd>With one huge value each metric is taken over the positions before "
+            "it, over its own, and over all later ones.</dd>"
+        )
+    terms += [
+        f"<dt>{escape(name)} (baseline)</dt><dd>{_BASELINES.get(name, 'As the evaluation defines it.')}</dd>"
+        for name in figures.baselines(study.cells, list(conditions))
+    ]
+    if any(c.evaluation and c.evaluation.attention for c in study.cells):
+        terms.append(
+            "<dt>attention mass on the huge token</dt><dd>Attention weight on the token of the huge input, "
+            "mean over the queries at and after it, over sequences and heads.</dd>"
+            "<dt>entropy of attention</dt><dd>−Σ p·log p of a query's attention weights in nats, mean over "
+            "all queries, sequences and heads: 0 when all is on one token.</dd>"
+        )
+    terms.append(
+        "<dt>95 % interval</dt><dd>Over seeds, with Student's t: mean ± t·s/√(number of seeds). The difference "
+        "to softmax is paired: both scores saw the same data and the same initial weights for each seed. "
+        "<i>No difference measurable</i> means that its interval contains 0; no verdict is given from fewer "
+        "than 3 seeds.</dd>"
+    )
+    terms.append("<dt>σ</dt><dd>Standard deviation: N(0, σ) has mean 0 and variance σ².</dd>")
+    page.section("definitions", "Definitions", f"<dl>{''.join(terms)}</dl>{_test_sets(study)}")
+
+
+def _test_sets(study: Study) -> str:
+    facts = dict.fromkeys(
+        (c.task, c.evaluation.sequences, c.evaluation.data_seed, c.evaluation.chance, c.evaluation.majority)
+        for c in study.cells
+        if c.evaluation
+    )
+    if not facts:
+        return ""
+    head = [f"<th scope=col>{h}</th>" for h in ("Task", "Sequences per condition", "Data seed", "Chance", "Majority")]
+    rows = [
+        f"<tr><th scope=row>{escape(task)}</th><td>{thousands(n)}</td><td>{seed}</td>"
+        f"<td>{'–' if chance is None else plain(chance)}</td>"
+        f"<td>{'–' if majority is None else plain(majority)}</td></tr>"
+        for task, n, seed, chance, majority in facts
+    ]
+    skipped = dict.fromkeys(
+        f"{c.variant}, {reason}" for c in study.cells if c.evaluation for reason in c.evaluation.skipped
+    )
+    note = f'<p class="note">Not evaluated: {escape("; ".join(skipped))}.</p>' if skipped else ""
+    return f"<h3>Test sets</h3>{table(head, rows)}{note}"

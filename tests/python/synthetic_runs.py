@@ -1,0 +1,318 @@
+"""Run folders and experiment folders of made-up numbers, in the form of docs/formats.md."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+
+SHIFTS = {"sigma": [2, 5, 10, 40], "length": [41, 80, 200], "huge": [-1000, -100, -10, 10, 100, 1000]}
+LINEAR_SHIFTS = SHIFTS | {
+    "coefficients": [1, 2, 5, 10],
+    "both": [2, 5],
+    "grid": [[a, b] for a in (1, 2, 5) for b in (1, 2, 5)],
+}
+POINTS, HUGE_AT = 40, 11
+
+
+def write_json(path: Path, value) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+
+
+def run_information(task: str, score: str, seed: int, steps: int, **model) -> dict:
+    return {
+        "schema": 1,
+        "name": f"{task}-{score}-{seed}",
+        "version": "0.1.0",
+        "git": "abc1234",
+        "torch": "2.13.0",
+        "score": score,
+        "parameters": 38145,
+        "created": "2026-01-02T03:04:05Z",
+        "config": {
+            "model": {
+                "preset": "gpt2-icl-tiny",
+                "layers": 3,
+                "heads": 4,
+                "width": 64,
+                "mlp": True,
+                "norm": "layer",
+                "residual": True,
+                "score": score,
+            }
+            | model,
+            "task": {"name": task, "sampler": "balanced", "points_start": 11, "points_end": 41},
+            "train": {"steps": steps, "batch": 64, "accumulation": 1, "learning_rate": 5e-4, "seed": seed},
+        },
+    }
+
+
+def metrics_lines(rng: random.Random, score: str, steps: int, linear: bool, layers: int = 3) -> list[dict]:
+    lines = []
+    for step in range(20, steps + 1, 20):
+        loss = 0.7 * math.exp(-step / (0.3 * steps)) + 0.02 * rng.uniform(0.8, 1.2)
+        names = {"ssa": ["n", "b"], "temperature": ["tau"]}.get(score, [])
+        drift = step / steps
+        parameters = [
+            {
+                name: [1.2 + 0.1 * k, 1.5 + 0.1 * k + 0.4 * drift * (k - 1), 1.9 + 0.2 * k + 0.5 * drift]
+                for name in names
+            }
+            for k in range(layers)
+        ]
+        lines.append(
+            {
+                "step": step,
+                "loss": loss,
+                "learning_rate": 5e-4,
+                "gradient_norm": rng.uniform(0.2, 1.5),
+                "seconds": step * 0.05,
+                "tokens_per_second": 51000.0,
+                "progress": {"points": 11 + step // 40},
+                "score_parameters": parameters,
+            }
+        )
+        if step % 200 == 0:
+            figures = {"loss": loss * 1.1} | ({} if linear else {"wrong": loss / 4})
+            lines.append({"step": step, "validation": figures})
+    return lines
+
+
+def _mean(rng: random.Random, score: str, shift: str, value, metric: str) -> float:
+    size = {"none": 1, "length": 1.5}.get(shift) or math.log(
+        2 + abs(math.prod(value if isinstance(value, list) else [value]))
+    )
+    better = 0.55 if score == "ssa" and shift in ("sigma", "huge", "coefficients", "grid") else 1.0
+    if metric.endswith("-at"):
+        better, size = 1.0, 3 * size
+    if metric.endswith("-before"):
+        better, size = 1.0, 1.0
+    scale = 0.02 if "wrong" in metric else 0.05
+    return min(1.0, scale * size**1.5 * better * rng.uniform(0.85, 1.15))
+
+
+def evaluation(rng: random.Random, task: str, score: str, steps: int) -> dict:
+    linear = task == "icl-linear"
+    metrics = ["squared-error", "relative-error"] if linear else ["wrong", "sequence-wrong"]
+    predictors = ["model", "least-squares", "3-nearest", "average"] if linear else ["model", "constant", "position"]
+    rows, attention = [], []
+    for shift, values in {"none": [None], **(LINEAR_SHIFTS if linear else SHIFTS)}.items():
+        for value in values:
+            points = value if shift == "length" else POINTS
+            for base in metrics:
+                for metric in [f"{base}-{p}" for p in ("before", "at", "after")] if shift == "huge" else [base]:
+                    for predictor in predictors:
+                        # Baselines do not depend on the seed of the model.
+                        source = rng if predictor == "model" else random.Random(f"{predictor} {shift} {value} {metric}")
+                        mean = _mean(source, score if predictor == "model" else predictor, shift, value, metric)
+                        row = {
+                            "shift": shift,
+                            "value": value,
+                            "points": points,
+                            "predictor": predictor,
+                            "metric": metric,
+                            "mean": mean,
+                            "standard_error": mean / 50,
+                            "items": 6400 * points,
+                        }
+                        if metric in ("wrong", "squared-error", "wrong-after", "squared-error-after"):
+                            row["per_position"] = [mean * source.uniform(0.5, 1.5) for _ in range(points)]
+                        rows.append(row)
+            if shift in ("none", "huge"):
+                for layer in range(3):
+                    for head in range(4):
+                        strength = 0 if value is None else math.log10(abs(value)) / 3
+                        mass = min(0.99, strength * rng.uniform(0.8, 1) * (0.4 if score == "ssa" else 1.0))
+                        row = {
+                            "shift": shift,
+                            "value": value,
+                            "layer": layer,
+                            "head": head,
+                            "entropy": 3 * (1 - mass),
+                            "p_max": 0.2 + 0.7 * mass,
+                        }
+                        attention.append(row | ({"mass_on_huge": mass} if shift == "huge" else {}))
+    return {
+        "schema": 1,
+        "suite": "icl-shift",
+        "task": task,
+        "score": score,
+        "step": steps,
+        "sequences": 6400,
+        "data_seed": 1234,
+        "points": POINTS,
+        "huge_position": HUGE_AT,
+        "attention_sequences": 64,
+        "chance": None if linear else 0.5,
+        "majority": None if linear else 0.7,
+        "rows": rows,
+        "attention": attention,
+        "skipped": [{"shift": "length", "value": 400, "points": 400, "reason": "800 tokens, max_positions is 512"}],
+    }
+
+
+def write_run(
+    folder: Path, task: str, score: str, seed: int, steps: int = 1000, evaluated: bool = True, **model
+) -> dict | None:
+    """A run folder; returns its evaluation."""
+    rng = random.Random(f"{folder.parts[-3:]} {seed}")
+    write_json(folder / "run.json", run_information(task, score, seed, steps, **model))
+    lines = metrics_lines(rng, score, steps, task == "icl-linear")
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    if not evaluated:
+        return None
+    result = evaluation(rng, task, score, steps)
+    write_json(folder / "evals" / "icl-shift.json", result)
+    return result
+
+
+def key(row: dict) -> str:
+    value = row["value"]
+    told = "" if value is None else "=" + "x".join(f"{v:g}" for v in (value if isinstance(value, list) else [value]))
+    return f"{row['shift']}{told}/{row['points']}/{row['metric']}"
+
+
+def result_line(variant: str, score: str, seed: int, task: str, steps: int, result: dict) -> dict:
+    tables: dict[str, dict] = {}
+    for row in result["rows"]:
+        tables.setdefault(row["predictor"], {})[key(row)] = row["mean"]
+    last = [row for row in result["attention"] if row["layer"] == 2 and row["shift"] == "huge"]
+    metrics = tables.pop("model")
+    for value in SHIFTS["huge"]:
+        heads = [row["mass_on_huge"] for row in last if row["value"] == value]
+        metrics[f"huge={value}/last-layer/mass-on-huge"] = sum(heads) / len(heads)
+    return {
+        "variant": variant,
+        "score": score,
+        "seed": seed,
+        "task": task,
+        "evaluation": "icl-shift",
+        "steps": steps,
+        "parameters": 38145,
+        "layers": 3,
+        "width": 64,
+        "heads": 4,
+        "batch": 64,
+        "seconds": 41.2,
+        "run": f"runs/{variant}/{score}/seed-{seed}",
+        "metrics": metrics,
+        "baselines": tables,
+    }
+
+
+def _verdict(difference: float, interval: float, seeds: int) -> str:
+    if seeds < 3:
+        return "no verdict: too few seeds"
+    return "no difference measurable" if abs(difference) <= interval else "lower" if difference < 0 else "higher"
+
+
+# Two-sided 95 % quantiles of Student's t, by degrees of freedom.
+T = {1: 12.706204736432095, 2: 4.302652729911275, 3: 3.182446305284263, 4: 2.7764451051977987}
+
+
+def mean_interval(values: list[float]) -> tuple[float, float | None]:
+    mean = sum(values) / len(values)
+    if len(values) < 2:
+        return mean, None
+    deviation = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1))
+    return mean, T[len(values) - 1] * deviation / math.sqrt(len(values))
+
+
+def comparison_table(lines: list[dict]) -> list[dict]:
+    rows = []
+    for variant in dict.fromkeys(line["variant"] for line in lines):
+        of_variant = [line for line in lines if line["variant"] == variant]
+        values = {
+            score: {line["seed"]: line["metrics"] for line in of_variant if line["score"] == score}
+            for score in dict.fromkeys(line["score"] for line in of_variant)
+        }
+        for metric in of_variant[0]["metrics"]:
+            for score, by_seed in values.items():
+                mean, interval = mean_interval([m[metric] for m in by_seed.values()])
+                row = {
+                    "variant": variant,
+                    "metric": metric,
+                    "score": score,
+                    "seeds": sorted(by_seed),
+                    "steps": of_variant[0]["steps"],
+                    "mean": mean,
+                    "interval": interval,
+                    "difference": None,
+                    "difference_interval": None,
+                    "verdict": "",
+                }
+                if score != "softmax":
+                    pairs = [m[metric] - values["softmax"][seed][metric] for seed, m in by_seed.items()]
+                    row["difference"], row["difference_interval"] = mean_interval(pairs)
+                    row["verdict"] = _verdict(row["difference"], row["difference_interval"] or 0, len(pairs))
+                rows.append(row)
+    return rows
+
+
+VARIANTS = {
+    "attention-only-every": ("icl-every", {"mlp": False, "norm": "none"}),
+    "full-every": ("icl-every", {}),
+    "attention-only-linear": ("icl-linear", {"mlp": False, "norm": "none"}),
+    "full-linear": ("icl-linear", {}),
+}
+
+
+def write_experiment(
+    root: Path, scores=("softmax", "ssa"), seeds: int = 5, variants=tuple(VARIANTS), steps: int = 1000
+) -> dict[tuple[str, str, int], dict]:
+    """An experiment folder with its runs; returns the evaluations by (variant, score, seed)."""
+    lines, evaluations = [], {}
+    for variant in variants:
+        task, model = VARIANTS[variant]
+        for score in scores:
+            for seed in range(1, seeds + 1):
+                result = write_run(root / "runs" / variant / score / f"seed-{seed}", task, score, seed, steps, **model)
+                evaluations[variant, score, seed] = result
+                lines.append(result_line(variant, score, seed, task, steps, result))
+    (root / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    write_json(root / "table.json", comparison_table(lines))
+    write_json(root / "theory.json", theorems())
+    return evaluations
+
+
+def theorems() -> dict:
+    entries = []
+    for case, slopes in {"positive": (-0.5, 0.0), "zero": (-2.0, -1.5), "negative": (-3.0, -3.0)}.items():
+        x = [float(v) for v in range(41)]
+        entries.append(
+            {
+                "theorem": "magnification",
+                "score": "softmax",
+                "params": {},
+                "case": case,
+                "x": x,
+                "log_miss": [slopes[0] * v - 0.7 for v in x],
+                "axis": "linear",
+                "fitted_slope": slopes[0],
+                "predicted_slope": slopes[0],
+            }
+        )
+        x = [10 ** (k / 8) for k in range(41)]
+        entries.append(
+            {
+                "theorem": "magnification",
+                "score": "ssa",
+                "params": {"n": 1.5, "b": 0.8},
+                "case": case,
+                "x": x,
+                "log_miss": [slopes[1] * math.log(1 + v) - 0.5 for v in x],
+                "axis": "log",
+                "fitted_slope": slopes[1] + 1e-4,
+                "predicted_slope": slopes[1],
+            }
+        )
+    entries.append(entries[1] | {"theorem": "disproportion", "case": "one large score"})
+    return {"schema": 1, "theorems": entries}
+
+
+if __name__ == "__main__":
+    import sys
+
+    write_experiment(Path(sys.argv[1]))

@@ -1,0 +1,351 @@
+"""The HTML report: its numbers against the files that it was made from."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+import synthetic_runs
+from report_page import embedded, run_report, section, words
+from ssa_attention import report
+from ssa_attention.report import statistics
+from synthetic_runs import mean_interval, write_experiment, write_run
+
+SEEDS = (1, 2, 3)
+SCORES = ("softmax", "ssa")
+EVERY, LINEAR = "attention-only-every", "full-linear"
+
+
+class Report:
+    def __init__(self, root: Path, evaluations: dict, text: str):
+        self.root, self.evaluations, self.text = root, evaluations, text
+        self.figures = embedded(text, "figures")
+
+    def trace(self, figure: str, kind: str, name: str | None = None) -> dict:
+        found = [
+            t
+            for t in self.figures[figure]["data"]
+            if t.get("meta", {}).get("kind") == kind and name in (None, t.get("name"))
+        ]
+        assert len(found) == 1, f"{figure} has {len(found)} traces of kind {kind} called {name}"
+        return found[0]
+
+    def bands(self, figure: str) -> list[dict]:
+        return [t for t in self.figures[figure]["data"] if t["meta"]["kind"] == "band"]
+
+    def rows(self, variant: str, score: str, shift: str, metric: str, predictor: str = "model") -> list[list[dict]]:
+        """For each seed the rows of a shift, in the order of the evaluation."""
+        return [
+            [
+                r
+                for r in self.evaluations[variant, score, seed]["rows"]
+                if (r["shift"], r["metric"], r["predictor"]) == (shift, metric, predictor)
+            ]
+            for seed in SEEDS
+        ]
+
+    def summaries(self, *which) -> list[tuple[float, float]]:
+        return [mean_interval([row["mean"] for row in rows]) for rows in zip(*self.rows(*which), strict=True)]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> Report:
+    root = tmp_path_factory.mktemp("made") / "quick"
+    evaluations = write_experiment(root, SCORES, len(SEEDS), (EVERY, LINEAR))
+    output = root.parent / "report.html"
+    result = run_report(root, "-o", output)
+    assert result.returncode == 0, result.stderr
+    assert [p.name for p in root.parent.iterdir() if p.is_file()] == ["report.html"]  # no temporary file left
+    return Report(root, evaluations, output.read_text(encoding="utf-8"))
+
+
+def close(values, scale: float = 1.0):
+    return pytest.approx([v * scale for v in values], rel=1e-9)
+
+
+# (figure, variant, shift, metric, the unshifted set stands in front, scale to what the axis shows)
+CURVES = [
+    ("sigma-0", EVERY, "sigma", "wrong", True, 100),
+    ("length-0", EVERY, "length", "wrong", True, 100),
+    ("sigma-1", LINEAR, "sigma", "relative-error", True, 1),
+    ("coefficients-1", LINEAR, "coefficients", "relative-error", False, 1),
+    ("both-1", LINEAR, "both", "relative-error", True, 1),
+    *[
+        (f"huge-{i}-{place}", variant, "huge", f"{metric}-{place}", False, scale)
+        for i, variant, metric, scale in [(0, EVERY, "wrong", 100), (1, LINEAR, "relative-error", 1)]
+        for place in ("before", "at", "after")
+    ],
+]
+
+
+@pytest.mark.parametrize(("figure", "variant", "shift", "metric", "front", "scale"), CURVES)
+def test_curves_show_means_and_intervals_over_seeds(study, figure, variant, shift, metric, front, scale):
+    shown_bands = study.bands(figure)
+    assert len(shown_bands) == len(SCORES)
+    smallest = math.inf
+    expected = {}
+    for score in SCORES:
+        summaries = study.summaries(variant, score, "none", metric) if front else []
+        expected[score] = summaries + study.summaries(variant, score, shift, metric)
+        smallest = min([smallest, *(mean for mean, _ in expected[score])])
+    for predictor in {t["name"] for t in study.figures[figure]["data"] if t["meta"]["kind"] == "baseline"}:
+        for s in ("none", shift) if front else (shift,):
+            means = [r["mean"] for r in study.rows(variant, "ssa", s, metric, predictor)[0]]
+            smallest = min([smallest, *means])
+    for score, band in zip(SCORES, shown_bands, strict=True):
+        summaries = expected[score]
+        line = study.trace(figure, "mean", score)
+        assert line["y"] == close([mean for mean, _ in summaries], scale)
+        # A band ends where its axis does: at shares of 0 and 1, and a little below the means on a log axis.
+        low, high = (0.0, 1.0) if scale == 100 else (smallest / 3, math.inf)
+        upper = [min(high, mean + half) for mean, half in summaries]
+        lower = [max(low, mean - half) for mean, half in summaries]
+        assert band["y"] == close([*upper, *reversed(lower)], scale)
+        assert band["x"] == [*line["x"], *reversed(line["x"])]
+
+
+def test_baselines_are_dashed_and_right(study):
+    for figure, variant, metric, names, scale in [
+        ("sigma-0", EVERY, "wrong", ["constant", "position"], 100),
+        ("sigma-1", LINEAR, "relative-error", ["least-squares", "3-nearest", "average"], 1),
+    ]:
+        dashes = set()
+        for name in names:
+            line = study.trace(figure, "baseline", name)
+            rows = (
+                study.rows(variant, "ssa", "none", metric, name)[0]
+                + study.rows(variant, "ssa", "sigma", metric, name)[0]
+            )
+            assert line["y"] == close([r["mean"] for r in rows], scale)
+            dashes.add(line["line"]["dash"])
+        assert len(dashes) == len(names) and "solid" not in dashes
+
+
+def test_axes_say_where_the_points_are(study):
+    assert study.trace("sigma-0", "mean", "ssa")["x"] == [1, *synthetic_runs.SHIFTS["sigma"]]
+    assert study.trace("length-0", "mean", "ssa")["x"] == [40, *synthetic_runs.SHIFTS["length"]]
+    assert study.trace("huge-0-at", "mean", "ssa")["x"] == ["−1000", "−100", "−10", "10", "100", "1000"]
+    for name, figure in study.figures.items():
+        for axis in ("xaxis", "yaxis"):
+            assert figure["layout"][axis]["title"]["text"], f"{name} has no title on its {axis}"
+
+
+def test_scores_keep_their_colours(study):
+    colours: dict[str, set] = {}
+    for name, figure in study.figures.items():
+        for trace in figure["data"]:
+            if trace.get("name") in SCORES and not name.startswith("parameter"):
+                colours.setdefault(trace["name"], set()).add((trace.get("line") or trace["marker"])["color"])
+    assert all(len(c) == 1 for c in colours.values()) and len(colours) == 2
+    assert colours["softmax"] != colours["ssa"]
+
+
+def test_grid_shows_errors_and_their_ratio(study):
+    values = synthetic_runs.LINEAR_SHIFTS["grid"]
+    means = {
+        s: dict(
+            zip(map(tuple, values), [m for m, _ in study.summaries(LINEAR, s, "grid", "relative-error")], strict=True)
+        )
+        for s in SCORES
+    }
+    for score in SCORES:
+        z = study.figures[f"grid-1-{score}"]["data"][0]["z"]
+        for j, b in enumerate((1, 2, 5)):
+            assert z[j] == close([math.log10(means[score][a, b]) for a in (1, 2, 5)])
+    z = study.figures["grid-1-ssa-ratio"]["data"][0]["z"]
+    for j, b in enumerate((1, 2, 5)):
+        assert z[j] == close([math.log10(means["ssa"][a, b] / means["softmax"][a, b]) for a in (1, 2, 5)])
+
+
+@pytest.mark.parametrize("statistic", ["mass_on_huge", "entropy"])
+def test_attention_by_layer(study, statistic):
+    for layer in range(3):
+        for score in SCORES:
+            expected = []
+            for value in synthetic_runs.SHIFTS["huge"]:
+                of_seeds = []
+                for seed in SEEDS:
+                    heads = [
+                        r[statistic]
+                        for r in study.evaluations[EVERY, score, seed]["attention"]
+                        if (r["shift"], r["value"], r["layer"]) == ("huge", value, layer)
+                    ]
+                    of_seeds.append(sum(heads) / len(heads))
+                expected.append(mean_interval(of_seeds)[0])
+            line = study.trace(f"attention-0-{statistic}-{layer}", "mean", score)
+            assert line["y"] == close(expected, 100 if statistic == "mass_on_huge" else 1)
+
+
+def test_error_by_position(study):
+    for i, variant, metric, scale in [(0, EVERY, "wrong", 100), (1, LINEAR, "squared-error", 1)]:
+        rows = [of_seed[0]["per_position"] for of_seed in study.rows(variant, "ssa", "none", metric)]
+        line = study.trace(f"position-{i}-0", "mean", "ssa")
+        assert line["x"] == list(range(1, 41))
+        assert line["y"] == close([sum(v) / len(SEEDS) for v in zip(*rows, strict=True)], scale)
+    shapes = study.figures["position-0-1"]["layout"]["shapes"]
+    assert [s["x0"] for s in shapes] == [synthetic_runs.HUGE_AT]
+
+
+def _metrics(study, variant: str, score: str) -> list[list[dict]]:
+    files = [study.root / "runs" / variant / score / f"seed-{seed}" / "metrics.jsonl" for seed in SEEDS]
+    return [[json.loads(line) for line in f.read_text().splitlines()] for f in files]
+
+
+def test_loss_curves(study):
+    for score in SCORES:
+        runs = _metrics(study, EVERY, score)
+        for figure, read in [
+            ("training-loss-0", lambda line: line.get("loss")),
+            ("validation-loss-0", lambda line: line.get("validation", {}).get("loss")),
+        ]:
+            series = [[(line["step"], read(line)) for line in run if read(line) is not None] for run in runs]
+            line = study.trace(figure, "mean", score)
+            assert line["x"] == [step for step, _ in series[0]]
+            assert line["y"] == close([sum(v for _, v in at) / len(SEEDS) for at in zip(*series, strict=True)])
+
+
+def test_parameters_over_time(study):
+    runs = _metrics(study, EVERY, "ssa")
+    for name in ("n", "b"):
+        for layer in range(3):
+            series = [[line["score_parameters"][layer][name][1] for line in run if "loss" in line] for run in runs]
+            line = study.trace(f"parameter-0-ssa-{name}", "mean", f"layer {layer}")
+            assert line["y"] == close([sum(at) / len(SEEDS) for at in zip(*series, strict=True)])
+    assert not any(name.startswith("parameter-0-softmax") for name in study.figures)
+
+
+def test_theorems(study):
+    theorems = synthetic_runs.theorems()["theorems"]
+    drawn = [t for name, f in study.figures.items() if name.startswith("theorem-") for t in f["data"]]
+    for entry in theorems:
+        computed = [t for t in drawn if t["meta"]["kind"] == "computed" and t["x"] == entry["x"]]
+        assert any(t["y"] == entry["log_miss"] and t["name"] == entry["score"] for t in computed)
+    line = next(t for t in study.figures["theorem-magnification-0"]["data"] if t["meta"]["kind"] == "predicted")
+    slopes = [(b - a) / (y - x) for a, b, x, y in zip(line["y"], line["y"][1:], line["x"], line["x"][1:], strict=False)]
+    assert slopes == close([-0.5] * len(slopes))
+    assert "fitted and predicted" in section(study.text, "theorems")
+
+
+def test_overview_counts_the_verdicts(study):
+    table = json.loads((study.root / "table.json").read_text())
+    judged = [
+        r
+        for r in table
+        if r["score"] == "ssa"
+        and not r["metric"].startswith("grid")
+        and r["metric"].split("/")[2]
+        in ("wrong", "wrong-at", "wrong-after", "relative-error", "relative-error-at", "relative-error-after")
+    ]
+    counts = {v: sum(r["verdict"] == v for r in judged) for v in ("lower", "higher", "no difference measurable")}
+    assert sum(counts.values()) == len(judged) and counts["lower"] > 0
+    shown = words(section(study.text, "glance"))
+    assert f"▲ {counts['lower']} better than softmax" in shown
+    assert f"▼ {counts['higher']} worse than softmax" in shown
+    assert f"≈ {counts['no difference measurable']} no difference measurable" in shown
+
+
+def test_table_shows_every_row(study):
+    table = json.loads((study.root / "table.json").read_text())
+    shown = section(study.text, "table")
+    assert shown.count("<tr><th scope=row>") == len({(r["variant"], r["metric"]) for r in table})
+    row = next(r for r in table if (r["variant"], r["metric"], r["score"]) == (EVERY, "huge=100/40/wrong-after", "ssa"))
+    base = next(
+        r for r in table if (r["variant"], r["metric"], r["score"]) == (EVERY, "huge=100/40/wrong-after", "softmax")
+    )
+    cells = [statistics.with_interval(r["mean"], r["interval"], 100) + " %" for r in (base, row)]
+    cells.append(statistics.with_interval(row["difference"], row["difference_interval"], 100, sign=True) + " %")
+    assert row["verdict"] == "lower"
+    assert "x = 100 " + " ".join(cells) + " ▲ lower error" in words(shown)
+
+
+def test_says_what_was_run(study):
+    shown = words(section(study.text, "runs"))
+    for fact in ("38\u202f145", "1\u202f000", "icl-every", "icl-linear", "git abc1234", "torch 2.13.0"):
+        assert fact in shown
+    definitions = words(section(study.text, "definitions"))
+    assert "6\u202f400 1234" in definitions  # sequences and data seed
+    assert "800 tokens, max_positions is 512" in definitions  # what was not evaluated, and why
+    for term in ("wrong positions", "relative squared error", "entropy of attention", "95 % interval"):
+        assert term in definitions
+
+
+def test_same_input_same_bytes(study):
+    assert report.build([study.root]) == study.text
+
+
+def test_names_are_text_not_markup(tmp_path):
+    hostile = "</script><b>&amp;"
+    write_experiment(tmp_path / "quick", SCORES, 3, (EVERY,))
+    for name in ("results.jsonl", "table.json"):
+        file = tmp_path / "quick" / name
+        file.write_text(file.read_text().replace(f'"variant": "{EVERY}"', f'"variant": "{hostile}"'))
+    text = report.build([tmp_path / "quick"])
+    assert hostile not in text
+    assert "&lt;/script&gt;&lt;b&gt;&amp;amp;" in text
+    embedded(text, "figures")
+
+
+def test_loose_runs_are_grouped_by_what_they_share(tmp_path):
+    for seed in (1, 2):
+        for score in SCORES:
+            write_run(tmp_path / f"{score}-{seed}", "icl-every", score, seed)
+    write_run(tmp_path / "other-width", "icl-every", "ssa", 1, width=128)
+    text = report.build([tmp_path])
+    study = report.read_study([tmp_path])
+    assert {v: len(study.select(v)) for v in study.variants()} == {
+        "icl-every, 3 layers, width 64, 1000 steps": 4,
+        "icl-every, 3 layers, width 128, 1000 steps": 1,
+    }
+    assert "There is no table of comparisons" in text
+    # Two seeds: each is a dot, and there is no band.
+    figures = embedded(text, "figures")
+    kinds = [t["meta"]["kind"] for name, f in figures.items() if name.startswith("sigma") for t in f["data"]]
+    assert "seeds" in kinds and "band" not in kinds
+
+
+def test_results_alone_are_enough(tmp_path, study):
+    """Finished rows are kept in version control without the run folders."""
+    for name in ("results.jsonl", "table.json"):
+        (tmp_path / "quick").mkdir(exist_ok=True)
+        shutil.copy(study.root / name, tmp_path / "quick" / name)
+    figures = embedded(report.build([tmp_path / "quick"]), "figures")
+    for name in ("sigma-0", "huge-0-after", "coefficients-1"):
+        assert figures[name] == study.figures[name]
+    assert not any(name.startswith("training") for name in figures)
+
+
+def test_unfinished_experiment(tmp_path):
+    root = tmp_path / "quick"
+    write_run(root / "runs" / EVERY / "ssa" / "seed-1", "icl-every", "ssa", 1, steps=400, evaluated=False)
+    information = json.loads((root / "runs" / EVERY / "ssa" / "seed-1" / "run.json").read_text())
+    information["config"]["train"]["steps"] = 1000
+    synthetic_runs.write_json(root / "runs" / EVERY / "ssa" / "seed-1" / "run.json", information)
+    (root / "experiment.toml").write_text("[experiment]\n")
+    shown = words(section(report.build([root]), "runs"))
+    assert f"Not finished: {EVERY}, ssa, seed 1: at step 400 of 1000" in shown
+    assert f"Not evaluated yet: {EVERY}, ssa, seed 1" in shown
+
+
+def test_diverged_seed_is_not_left_out(tmp_path):
+    for seed in SEEDS:
+        write_run(tmp_path / f"ssa-{seed}", "icl-every", "ssa", seed)
+    file = tmp_path / "ssa-2" / "evals" / "icl-shift.json"
+    evaluation = json.loads(file.read_text())
+    for row in evaluation["rows"]:
+        if (row["shift"], row["value"], row["predictor"]) == ("sigma", 5, "model"):
+            row["mean"] = None
+    file.write_text(json.dumps(evaluation))
+    line = next(t for t in embedded(report.build([tmp_path]), "figures")["sigma-0"]["data"] if t.get("name") == "ssa")
+    assert [y is None for y in line["y"]] == [False, False, True, False, False]
+    assert "not finite" in line["hovertext"][2]
+
+
+def test_two_experiments_keep_their_variants_apart(tmp_path):
+    for name in ("first", "second"):
+        write_experiment(tmp_path / name, SCORES, 3, (EVERY,))
+    study = report.read_study([tmp_path])
+    assert study.variants() == [f"first: {EVERY}", f"second: {EVERY}"]
+    assert {r["variant"] for rows in study.tables.values() for r in rows} == set(study.variants())
