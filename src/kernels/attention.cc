@@ -3,12 +3,6 @@
 
 namespace ssa {
 
-void attention_forward(const AttentionArgs<float>& args, const View4<float>& out, float* lse,
-                       const Parallel&) {
-  choose_target();
-  plain_forward(args, out, lse);
-}
-
 void attention_backward(const AttentionArgs<float>& args, const View4<const float>&, const float*,
                         const View4<const float>& d_out, const float* d_lse,
                         const AttentionGradients<float>& gradients, const Parallel&) {

@@ -1,0 +1,256 @@
+// The fused forward pass of one head for a range of queries.
+//
+// A block of query rows walks over blocks of keys; within it, strips of kTileRows rows: scores of
+// the strip into L1 (tile), weights in place (transform), weights times values into the block's
+// sums (tile). A row's arithmetic does not depend on how queries are split into tasks, blocks and
+// strips, so neither do the bits of the result.
+
+#if defined(SSA_ATTENTION_FORWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SSA_ATTENTION_FORWARD_INL_H_
+#undef SSA_ATTENTION_FORWARD_INL_H_
+#else
+#define SSA_ATTENTION_FORWARD_INL_H_
+#endif
+
+#include <cmath>
+
+#include "kernels/operands-inl.h"
+#include "kernels/scratch.h"
+#include "kernels/tasks.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ssa {
+namespace HWY_NAMESPACE {
+
+template <class Score>
+class Forward {
+ public:
+  Forward(const AttentionArgs<float>& args, const View4<float>& out, float* lse,
+          const ForwardTask& task)
+      : args_(args),
+        out_(out),
+        lse_(lse + (task.batch * args.query_heads + task.head) * args.query_length),
+        task_(task),
+        kv_(task.head / (args.query_heads / args.kv_heads)),
+        visibility_(args, task.batch, task.head),
+        keys_(visibility_.limit(task.last - 1)),
+        qk_width_(round_up(args.qk_dim, kLanes)),
+        v_width_(round_up(args.v_dim, kLanes)),
+        params_(vector_params<Score>(args, task.head)),
+        copy_values_(visibility_.filtered() ||
+                     !matrix_of(args.value, task.batch, kv_).is_packed(args.v_dim, v_width_)),
+        scratch_(scratch_size()),
+        panels_(scratch_.take(panels_size(keys_, args.qk_dim))),
+        value_copy_(scratch_.take(copy_values_ ? keys_ * v_width_ : 0)),
+        query_(scratch_.take(kQueryBlock * qk_width_)),
+        scores_(scratch_.take(kTileRows * kKeyBlock)),
+        sums_(scratch_.take(kQueryBlock * v_width_)),
+        totals_(scratch_.take(kQueryBlock * kLanes)),
+        largest_(scratch_.take(kQueryBlock)),
+        largest_phi2_(scratch_.take(kQueryBlock)),
+        filter_(visibility_, scratch_.take(ScoreFilter::kScratch)) {}
+
+  void run() {
+    pack_keys_and_values();
+    for (Index first = task_.first; first < task_.last; first += kQueryBlock) {
+      const Index rows = std::min(kQueryBlock, task_.last - first);
+      const Matrix query = matrix_of(args_.query, task_.batch, task_.head);
+      copy_rows({query.row(first), query.row_stride, query.stride}, rows, args_.qk_dim, args_.scale,
+                query_, qk_width_);
+      const float q2 = largest_square_of_rows(query_, rows, qk_width_);
+      Mode mode = choose_mode<Score>(visibility_, q2, largest_key_square_, params_.data());
+      if (mode == Mode::kBounded) block<Mode::kBounded>(first, rows);
+      if (mode == Mode::kBoundedFiltered) block<Mode::kBoundedFiltered>(first, rows);
+      // Huge or infinite values may overflow the unnormalised sums: then once more, normalised.
+      if (mode != Mode::kOnline && !sums_are_finite(rows)) mode = Mode::kOnline;
+      if (mode == Mode::kOnline) block<Mode::kOnline>(first, rows);
+      finish(first, rows);
+    }
+  }
+
+ private:
+  static constexpr Index kQueryBlock = 96;
+  static constexpr Index kKeyBlock = 256 / kPanel * kPanel;
+  static_assert(kQueryBlock % kTileRows == 0 && kKeyBlock <= ScoreFilter::kMaxKeys);
+
+  Index scratch_size() const {
+    const auto size = Scratch::size_of;
+    return size(panels_size(keys_, args_.qk_dim)) + size(copy_values_ ? keys_ * v_width_ : 0) +
+           size(kQueryBlock * qk_width_) + size(kTileRows * kKeyBlock) +
+           size(kQueryBlock * v_width_) + size(kQueryBlock * kLanes) + 2 * size(kQueryBlock) +
+           size(ScoreFilter::kScratch);
+  }
+
+  void pack_keys_and_values() {
+    const Matrix value = matrix_of(args_.value, task_.batch, kv_);
+    pack_panels(matrix_of(args_.key, task_.batch, kv_), keys_, args_.qk_dim, panels_);
+    if (copy_values_) copy_rows(value, keys_, args_.v_dim, 1.0f, value_copy_, v_width_);
+    values_ = copy_values_ ? value_copy_ : value.data;
+    if (visibility_.filtered()) {
+      for (const Index j : poisoned_hidden_keys(args_, task_.batch, kv_)) {
+        if (j >= keys_) break;
+        float* column = panels_ + j / kPanel * kPanel * args_.qk_dim + j % kPanel;
+        for (Index c = 0; c < args_.qk_dim; ++c) column[c * kPanel] = 0.0f;
+        std::fill_n(value_copy_ + j * v_width_, v_width_, 0.0f);
+      }
+    }
+    largest_key_square_ = largest_square(panels_, keys_, args_.qk_dim);
+  }
+
+  template <Mode kMode>
+  void block(Index first, Index rows) {
+    std::fill_n(sums_, rows * v_width_, 0.0f);
+    std::fill_n(totals_, rows * kLanes, 0.0f);
+    std::fill_n(largest_, rows, kMinusInfinity);
+    std::fill_n(largest_phi2_, rows, 0.0f);
+    const Index keys = visibility_.limit(first + rows - 1);
+    for (Index k0 = 0; k0 < keys; k0 += kKeyBlock) {
+      for (Index r = 0; r < rows; r += kTileRows) {
+        const Index strip_rows = std::min<Index>(kTileRows, rows - r);
+        const Index strip_keys =
+            std::min(kKeyBlock, visibility_.limit(first + r + strip_rows - 1) - k0);
+        if (strip_keys > 0) strip<kMode>(first, r, strip_rows, k0, strip_keys);
+      }
+    }
+  }
+
+  /// Rows [r, r + rows) of the block × keys [k0, k0 + keys).
+  template <Mode kMode>
+  void strip(Index first, Index r, Index rows, Index k0, Index keys) {
+    multiply_panels(rows, keys, query_ + r * qk_width_, qk_width_, args_.qk_dim,
+                    panels_ + k0 * args_.qk_dim, scores_, kKeyBlock);
+    const Index padded = round_up(keys, kLanes);
+    for (Index row = 0; row < rows; ++row) {
+      const Index i = first + r + row;
+      float* scores = scores_ + row * kKeyBlock;
+      const Index limit = std::clamp<Index>(visibility_.limit(i) - k0, 0, keys);
+      if constexpr (kMode != Mode::kBounded) filter_.apply(i, k0, limit, padded, scores);
+      if constexpr (kMode == Mode::kOnline) raise_maximum(r + row, scores, padded);
+      transform<kMode>(r + row, limit, padded, scores);
+    }
+    multiply<Storage::kRows, true>(rows, v_width_, scores_, kKeyBlock, keys,
+                                   values_ + k0 * v_width_, v_width_, sums_ + r * v_width_,
+                                   v_width_);
+  }
+
+  /// Online softmax (arXiv 1805.02867): the running maximum and what it rescales. φ does not
+  /// decrease, so the largest score has the largest φ.
+  void raise_maximum(Index row, const float* scores, Index padded) {
+    const FloatTag d;
+    Floats vector_max = set(largest_[row]);
+    for (Index j = 0; j < padded; j += kLanes) {
+      vector_max = hn::Max(vector_max, hn::LoadU(d, scores + j));
+    }
+    const float largest = hn::GetLane(hn::MaxOfLanes(d, vector_max));
+    if (!(largest > largest_[row])) return;
+    const float phi2 = hn::GetLane(Score::phi2(math_, set(largest), params_.data()));
+    if (largest_[row] != kMinusInfinity) {
+      const Floats factor = math_.exp2(set(largest_phi2_[row] - phi2));
+      float* total = totals_ + row * kLanes;
+      hn::StoreU(hn::Mul(factor, hn::LoadU(d, total)), d, total);
+      float* sums = sums_ + row * v_width_;
+      for (Index c = 0; c < v_width_; c += kLanes) {
+        hn::StoreU(hn::Mul(factor, hn::LoadU(d, sums + c)), d, sums + c);
+      }
+    }
+    largest_[row] = largest;
+    largest_phi2_[row] = phi2;
+  }
+
+  /// scores[0, padded) become weights 2^(φ2 − maximum), zero from limit on and where hidden.
+  template <Mode kMode>
+  void transform(Index row, Index limit, Index padded, float* scores) {
+    const FloatTag d;
+    float* total = totals_ + row * kLanes;
+    Floats even = hn::LoadU(d, total), odd = hn::Zero(d);
+    Index j = 0;
+    if constexpr (kMode == Mode::kBounded) {
+      for (; j + 2 * kLanes <= limit; j += 2 * kLanes) {
+        const Floats x = weight<kMode>(row, hn::LoadU(d, scores + j));
+        const Floats y = weight<kMode>(row, hn::LoadU(d, scores + j + kLanes));
+        hn::StoreU(x, d, scores + j);
+        hn::StoreU(y, d, scores + j + kLanes);
+        even = hn::Add(even, x);
+        odd = hn::Add(odd, y);
+      }
+      for (; j < limit; j += kLanes) {
+        const FloatMask inside = hn::FirstN(d, static_cast<std::size_t>(limit - j));
+        const Floats x = hn::IfThenElseZero(inside, weight<kMode>(row, hn::LoadU(d, scores + j)));
+        hn::StoreU(x, d, scores + j);
+        even = hn::Add(even, x);
+      }
+      for (; j < padded; j += kLanes) hn::StoreU(hn::Zero(d), d, scores + j);
+    } else {
+      for (; j < padded; j += kLanes) {
+        const Floats x = weight<kMode>(row, hn::LoadU(d, scores + j));
+        hn::StoreU(x, d, scores + j);
+        even = hn::Add(even, x);
+      }
+    }
+    hn::StoreU(hn::Add(even, odd), d, total);
+  }
+
+  template <Mode kMode>
+  HWY_INLINE Floats weight(Index row, Floats score) const {
+    const Floats phi2 = Score::phi2(math_, score, params_.data());
+    if constexpr (kMode == Mode::kBounded) {
+      return math_.exp2_in_range(phi2);
+    } else {
+      const Floats power = kMode == Mode::kOnline
+                               ? math_.exp2(hn::Sub(phi2, set(largest_phi2_[row])))
+                               : math_.exp2_in_range(phi2);
+      return hn::IfThenZeroElse(hn::Eq(score, set(kMinusInfinity)), power);
+    }
+  }
+
+  bool sums_are_finite(Index rows) const {
+    const FloatTag d;
+    Floats sum = hn::Zero(d);
+    for (Index c = 0; c < rows * v_width_; c += kLanes) {
+      sum = hn::MulAdd(hn::LoadU(d, sums_ + c), hn::Zero(d), sum);
+    }
+    return hn::GetLane(hn::SumOfLanes(d, sum)) == 0.0f;
+  }
+
+  void finish(Index first, Index rows) {
+    const FloatTag d;
+    for (Index r = 0; r < rows; ++r) {
+      const Index i = first + r;
+      const float total = hn::GetLane(hn::SumOfLanes(d, hn::LoadU(d, totals_ + r * kLanes)));
+      const bool sees_nothing = total == 0.0f;
+      // Sums of a row that sees nothing may hold 0 · NaN of a key that other rows see.
+      if (sees_nothing) std::fill_n(sums_ + r * v_width_, v_width_, 0.0f);
+      write_row(sums_ + r * v_width_, args_.v_dim, sees_nothing ? 0.0f : 1.0f / total,
+                out_.at(task_.batch, task_.head, i), out_.stride[3]);
+      lse_[i] =
+          sees_nothing
+              ? kMinusInfinity
+              : static_cast<float>(kLn2 * largest_phi2_[r] + std::log(static_cast<double>(total)));
+    }
+  }
+
+  const AttentionArgs<float>& args_;
+  const View4<float>& out_;
+  float* lse_;
+  const ForwardTask task_;
+  const Index kv_;
+  const Visibility visibility_;
+  const Index keys_;  ///< no query of the task sees more
+  const Index qk_width_, v_width_;
+  const std::array<Floats, kMaxScoreParams> params_;
+  const VectorMath math_{};
+  const bool copy_values_;
+  Scratch scratch_;
+  float *panels_, *value_copy_, *query_, *scores_;
+  float *sums_, *totals_;           ///< per row of the block: Σ p·v, and Σ p lane by lane
+  float *largest_, *largest_phi2_;  ///< per row: largest score so far and its φ2
+  ScoreFilter filter_;
+  const float* values_ = nullptr;
+  float largest_key_square_ = 0.0f;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace ssa
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,317 @@
+// How the kernels see the caller's tensors: one head's matrix through strides, copied or packed
+// where the tiles need it, and the rules of which key a query sees.
+
+#if defined(SSA_OPERANDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SSA_OPERANDS_INL_H_
+#undef SSA_OPERANDS_INL_H_
+#else
+#define SSA_OPERANDS_INL_H_
+#endif
+
+#include <limits>
+#include <vector>
+
+#include "kernels/tile-inl.h"
+#include "ssa/attention.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ssa {
+namespace HWY_NAMESPACE {
+
+inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+/// One head's matrix (rows × columns): element (r, c) at data[r·row_stride + c·stride].
+struct Matrix {
+  const float* data;
+  Index row_stride, stride;
+
+  const float* row(Index r) const { return data + r * row_stride; }
+  /// Whether it may stand for its own copy with rows of `width` floats, without padding.
+  bool is_packed(Index columns, Index width) const {
+    return columns == width && stride == 1 && row_stride == columns;
+  }
+};
+
+template <class T>
+Matrix matrix_of(const View4<T>& view, Index i0, Index i1) {
+  return {view.at(i0, i1, 0), view.stride[2], view.stride[3]};
+}
+
+/// to (rows × width) = factor · from (rows × columns), padded with zeros to `width`, whole vectors.
+inline void copy_rows(const Matrix& from, Index rows, Index columns, float factor, float* to,
+                      Index width) {
+  const FloatTag d;
+  for (Index r = 0; r < rows; ++r, to += width) {
+    const float* row = from.row(r);
+    Index c = 0;
+    if (from.stride == 1) {
+      for (; c + kLanes <= columns; c += kLanes) {
+        hn::StoreU(hn::Mul(set(factor), hn::LoadU(d, row + c)), d, to + c);
+      }
+    }
+    for (; c < columns; ++c) to[c] = factor * row[c * from.stride];
+    for (; c < width; ++c) to[c] = 0.0f;
+  }
+}
+
+/// to (rows × columns, strided) = factor · from (rows × width).
+inline void write_row(const float* from, Index columns, float factor, float* to, Index stride) {
+  const FloatTag d;
+  Index c = 0;
+  if (stride == 1) {
+    for (; c + kLanes <= columns; c += kLanes) {
+      hn::StoreU(hn::Mul(set(factor), hn::LoadU(d, from + c)), d, to + c);
+    }
+  }
+  for (; c < columns; ++c) to[c * stride] = factor * from[c];
+}
+
+/// Four rows of four floats, transposed into to[c·ld + 0…3].
+#if HWY_TARGET != HWY_SCALAR
+HWY_INLINE void transpose_4x4(const float* const rows[4], float* to, Index ld) {
+  const hn::FixedTag<float, 4> d;
+  const hn::Repartition<double, decltype(d)> pairs;
+  const auto r0 = hn::LoadU(d, rows[0]), r1 = hn::LoadU(d, rows[1]);
+  const auto r2 = hn::LoadU(d, rows[2]), r3 = hn::LoadU(d, rows[3]);
+  const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, r0, r1));
+  const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, r2, r3));
+  const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, r0, r1));
+  const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, r2, r3));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, low01, low23)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23)), d, to + ld);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23)), d, to + 2 * ld);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), d, to + 3 * ld);
+}
+#endif
+
+/// Size of the panels of so many keys.
+constexpr Index panels_size(Index keys, Index dim) { return round_up(keys, kPanel) * dim; }
+
+/// Panels as in tile-inl.h from keys (keys × dim); zero up to a whole vector of keys.
+inline void pack_panels(const Matrix& from, Index keys, Index dim, float* panels) {
+  static constexpr float kZeros[4] = {};
+  const Index padded = round_up(keys, kLanes);
+  for (Index j = 0; j < padded;) {
+    float* to = panels + j / kPanel * kPanel * dim + j % kPanel;
+    Index c = 0;
+#if HWY_TARGET != HWY_SCALAR
+    if (from.stride == 1) {
+      for (; c + 4 <= dim; c += 4) {
+        const float* rows[4];
+        for (Index r = 0; r < 4; ++r) rows[r] = j + r < keys ? from.row(j + r) + c : kZeros;
+        transpose_4x4(rows, to + c * kPanel, kPanel);
+      }
+    }
+    constexpr Index kStep = 4;
+#else
+    constexpr Index kStep = 1;
+#endif
+    for (; c < dim; ++c) {
+      for (Index r = 0; r < kStep; ++r) {
+        to[c * kPanel + r] = j + r < keys ? from.row(j + r)[c * from.stride] : kZeros[0];
+      }
+    }
+    j += kStep;
+  }
+}
+
+/// The largest squared norm of the packed keys; NaN or inf when one of them is not finite.
+inline float largest_square(const float* panels, Index keys, Index dim) {
+  const FloatTag d;
+  Floats largest = hn::Zero(d), finite = hn::Zero(d);
+  for (Index j = 0; j < keys; j += kLanes) {
+    const float* panel = panels + j / kPanel * kPanel * dim + j % kPanel;
+    Floats even = hn::Zero(d), odd = hn::Zero(d);
+    Index c = 0;
+    for (; c + 2 <= dim; c += 2) {
+      const Floats x = hn::LoadU(d, panel + c * kPanel), y = hn::LoadU(d, panel + (c + 1) * kPanel);
+      even = hn::MulAdd(x, x, even);
+      odd = hn::MulAdd(y, y, odd);
+    }
+    if (c < dim) {
+      const Floats x = hn::LoadU(d, panel + c * kPanel);
+      even = hn::MulAdd(x, x, even);
+    }
+    const Floats square = hn::Add(even, odd);
+    largest = hn::Max(largest, square);
+    finite = hn::MulAdd(square, hn::Zero(d), finite);  // NaN once a square is not finite
+  }
+  return hn::GetLane(hn::MaxOfLanes(d, largest)) + hn::GetLane(hn::SumOfLanes(d, finite));
+}
+
+/// The same for rows of `width` floats.
+inline float largest_square_of_rows(const float* rows, Index count, Index width) {
+  const FloatTag d;
+  float largest = 0.0f, finite = 0.0f;
+  for (Index r = 0; r < count; ++r, rows += width) {
+    Floats sum = hn::Zero(d);
+    for (Index c = 0; c < width; c += kLanes) {
+      const Floats x = hn::LoadU(d, rows + c);
+      sum = hn::MulAdd(x, x, sum);
+    }
+    const float square = hn::GetLane(hn::SumOfLanes(d, sum));
+    largest = std::max(largest, square);
+    finite += 0.0f * square;
+  }
+  return largest + finite;
+}
+
+/// Which keys the queries of one head see.
+struct Visibility {
+  const AttentionArgs<float>* args;
+  Index batch, head;
+  Index keys;  ///< this sequence has keys [0, keys)
+
+  Visibility(const AttentionArgs<float>& a, Index b, Index h)
+      : args(&a),
+        batch(b),
+        head(h),
+        keys(a.key_lengths == nullptr ? a.key_length : a.key_lengths[b]) {}
+
+  /// Query i sees at most keys [0, limit(i)).
+  Index limit(Index i) const {
+    if (!args->causal) return keys;
+    return std::clamp<Index>(i + 1 + args->key_length - args->query_length, 0, keys);
+  }
+  /// Query rows from this one on may see key j.
+  Index first_row(Index j) const {
+    if (!args->causal) return 0;
+    return std::max<Index>(0, j - args->key_length + args->query_length);
+  }
+  /// Whether mask or bias may hide keys within the limit.
+  bool filtered() const { return args->mask.data != nullptr || args->bias.data != nullptr; }
+
+  bool sees(Index i, Index j) const {
+    return (args->mask.data == nullptr || *args->mask.at(batch, head, i, j)) &&
+           (args->bias.data == nullptr || *args->bias.at(batch, head, i, j) != kMinusInfinity);
+  }
+};
+
+/// Keys with a NaN or infinity in key or value that mask and bias hide from every row of every
+/// query head of their group: they must not reach a result through 0 · NaN. Usually none.
+inline std::vector<Index> poisoned_hidden_keys(const AttentionArgs<float>& args, Index b,
+                                               Index kv) {
+  const auto finite = [](const Matrix& m, Index row, Index columns) {
+    float sum = 0.0f;
+    for (Index c = 0; c < columns; ++c) sum += 0.0f * m.row(row)[c * m.stride];
+    return sum == 0.0f;
+  };
+  const Matrix keys = matrix_of(args.key, b, kv), values = matrix_of(args.value, b, kv);
+  const Index group = args.query_heads / args.kv_heads;
+  const auto seen = [&](Index j) {
+    for (Index h = kv * group; h < (kv + 1) * group; ++h) {
+      const Visibility visibility(args, b, h);
+      for (Index i = visibility.first_row(j); i < args.query_length; ++i) {
+        if (visibility.sees(i, j)) return true;
+      }
+    }
+    return false;
+  };
+  std::vector<Index> hidden;
+  for (Index j = 0; j < Visibility(args, b, kv * group).keys; ++j) {
+    if (finite(keys, j, args.qk_dim) && finite(values, j, args.v_dim)) continue;
+    if (!seen(j)) hidden.push_back(j);
+  }
+  return hidden;
+}
+
+/// Adds the bias to rows of scores and writes −inf where a key is hidden.
+class ScoreFilter {
+ public:
+  static constexpr Index kMaxKeys = 512;  // of one call
+  static constexpr Index kScratch = kMaxKeys + kMaxKeys / 4;
+
+  ScoreFilter(const Visibility& visibility, float* scratch)
+      : visibility_(visibility),
+        bias_(scratch),
+        mask_(reinterpret_cast<std::uint8_t*>(scratch + kMaxKeys)) {}
+
+  /// scores[j] belongs to query i and key first + j, j < keys; [keys, padded) becomes −inf.
+  void apply(Index i, Index first, Index keys, Index padded, float* scores) const {
+    const FloatTag d;
+    const Floats hidden = set(kMinusInfinity);
+    const AttentionArgs<float>& args = *visibility_.args;
+    if (args.bias.data != nullptr && keys > 0) {
+      const float* bias = row(args.bias, i, first, keys, bias_);
+      for (Index j = 0; j < keys; j += kLanes) {
+        const Floats b = hn::LoadU(d, bias + j);
+        const Floats sum = hn::Add(hn::LoadU(d, scores + j), b);
+        hn::StoreU(hn::IfThenElse(hn::Eq(b, hidden), hidden, sum), d, scores + j);
+      }
+    }
+    if (args.mask.data != nullptr && keys > 0) {
+      const hn::Rebind<std::uint8_t, FloatTag> bytes;
+      const UintTag du;
+      const View4<const std::uint8_t> view{reinterpret_cast<const std::uint8_t*>(args.mask.data),
+                                           args.mask.stride};
+      const std::uint8_t* mask = row(view, i, first, keys, mask_);
+      for (Index j = 0; j < keys; j += kLanes) {
+        const auto seen = hn::PromoteTo(du, hn::LoadU(bytes, mask + j));
+        const FloatMask none = hn::RebindMask(d, hn::Eq(seen, hn::Zero(du)));
+        hn::StoreU(hn::IfThenElse(none, hidden, hn::LoadU(d, scores + j)), d, scores + j);
+      }
+    }
+    for (Index j = keys; j < padded; ++j) scores[j] = kMinusInfinity;
+  }
+
+ private:
+  /// keys contiguous values that may be read up to a whole vector.
+  template <class T>
+  const T* row(const View4<const T>& view, Index i, Index first, Index keys, T* copy) const {
+    const T* from = view.at(visibility_.batch, visibility_.head, i, first);
+    const Index stride = view.stride[3];
+    if (stride == 1 && keys % kLanes == 0) return from;
+    if (stride == 1) {
+      std::copy_n(from, keys, copy);
+    } else {
+      for (Index j = 0; j < keys; ++j) copy[j] = from[j * stride];
+    }
+    std::fill(copy + keys, copy + round_up(keys, kLanes), T{0});
+    return copy;
+  }
+
+  Visibility visibility_;
+  float* bias_;
+  std::uint8_t* mask_;
+};
+
+/// How the scores of a query block become weights.
+enum class Mode {
+  kBounded,  ///< |φ2| <= kSafePhi2 proven: no maximum needed; nothing hidden but by causality
+  kBoundedFiltered,  ///< the same, but a mask hides keys
+  kOnline,           ///< running maximum; anything may be hidden
+};
+
+/// 2^±32 leaves room for sums over 2^20 keys times values between 2^-90 and 2^70. With b = 1,
+/// dimension 64 and normal inputs, n = 8 just fits.
+inline constexpr float kSafePhi2 = 32.0f;
+
+/// The mode of queries with |q|² <= q2 (scale included) and keys with |k|² <= k2: φ does not
+/// decrease, so |s| <= |q||k| bounds it. A comparison with NaN is false and takes the safe path.
+template <class Score>
+Mode choose_mode(const Visibility& visibility, float q2, float k2, const Floats* params) {
+  if (visibility.args->bias.data != nullptr) return Mode::kOnline;
+  const Floats bound = set(std::sqrt(q2) * std::sqrt(k2) * 1.0001f);  // rounding of the sums
+  const VectorMath math;
+  const float high = hn::GetLane(Score::phi2(math, bound, params));
+  const float low = hn::GetLane(Score::phi2(math, hn::Neg(bound), params));
+  if (!(high < kSafePhi2 && low > -kSafePhi2)) return Mode::kOnline;
+  return visibility.args->mask.data != nullptr ? Mode::kBoundedFiltered : Mode::kBounded;
+}
+
+/// The parameters of head h as vectors.
+template <class Score>
+std::array<Floats, kMaxScoreParams> vector_params(const AttentionArgs<float>& args, Index h) {
+  std::array<Floats, kMaxScoreParams> params;
+  for (std::size_t k = 0; k < kMaxScoreParams; ++k) {
+    params[k] = k < Score::kParams.size() ? set(args.params[k].data[h * args.params[k].stride])
+                                          : hn::Zero(FloatTag());
+  }
+  return params;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace ssa
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

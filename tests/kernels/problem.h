@@ -1,0 +1,364 @@
+// Attention problems for tests: inputs in every layout, the three implementations side by side, and
+// the error rule that judges them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/plain_loops.h"
+#include "ssa/attention.h"
+
+namespace ssa::test {
+
+using Sizes = std::array<std::int64_t, 4>;
+
+/// How a tensor lies in memory. Elements that do not belong to it hold NaN.
+enum class Layout {
+  kContiguous,  ///< (batch, head, token, dim)
+  kTokenMajor,  ///< (batch, token, head, dim): what a projection gives
+  kStrided,     ///< stride 3 in the last dimension
+  kReversed,    ///< tokens in reverse order
+};
+
+template <class T>
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(const Sizes& sizes, Layout layout, std::array<bool, 4> broadcast = {}) : sizes_(sizes) {
+    Sizes stored = sizes;
+    for (int d = 0; d < 4; ++d)
+      stored[d] = broadcast[d] ? std::min<std::int64_t>(1, sizes[d]) : sizes[d];
+    std::array<int, 4> order{0, 1, 2, 3};
+    if (layout == Layout::kTokenMajor) order = {0, 2, 1, 3};
+    std::int64_t step = layout == Layout::kStrided ? 3 : 1;
+    for (int k = 3; k >= 0; --k) {
+      stride_[order[k]] = step;
+      step *= std::max<std::int64_t>(1, stored[order[k]]);
+    }
+    std::int64_t start = 0;
+    if (layout == Layout::kReversed && stored[2] > 0) {
+      start = (stored[2] - 1) * stride_[2];
+      stride_[2] = -stride_[2];
+    }
+    for (int d = 0; d < 4; ++d) stride_[d] = broadcast[d] ? 0 : stride_[d];
+    data_.assign(static_cast<std::size_t>(step), filler());
+    start_ = start;
+  }
+
+  View4<T> view() {
+    return {data_.empty() ? nullptr : reinterpret_cast<T*>(data_.data()) + start_, stride_};
+  }
+  View4<const T> view() const {
+    return {data_.empty() ? nullptr : reinterpret_cast<const T*>(data_.data()) + start_, stride_};
+  }
+
+  /// Calls f(element) for every index, in order; a broadcast element comes more than once.
+  template <class F>
+  void each(F&& f) {
+    for (std::int64_t a = 0; a < sizes_[0]; ++a) {
+      for (std::int64_t b = 0; b < sizes_[1]; ++b) {
+        for (std::int64_t c = 0; c < sizes_[2]; ++c) {
+          for (std::int64_t d = 0; d < sizes_[3]; ++d) f(*view().at(a, b, c, d));
+        }
+      }
+    }
+  }
+
+  const Sizes& sizes() const { return sizes_; }
+  bool empty() const { return data_.empty(); }
+
+  /// The same tensor in another type, same layout.
+  template <class U>
+  Tensor<U> as() const {
+    Tensor<U> other;
+    other.sizes_ = sizes_;
+    other.stride_ = stride_;
+    other.start_ = start_;
+    other.data_.assign(data_.begin(), data_.end());
+    return other;
+  }
+
+ private:
+  template <class>
+  friend class Tensor;
+  using Stored = std::conditional_t<std::is_same_v<T, bool>, unsigned char, T>;
+
+  static Stored filler() {
+    if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::quiet_NaN();
+    return Stored{};
+  }
+
+  Sizes sizes_{}, stride_{};
+  std::int64_t start_ = 0;
+  std::vector<Stored> data_;
+};
+
+struct Options {
+  std::string_view score = "ssa";
+  std::int64_t batch = 1, query_heads = 1, kv_heads = 1, query_length = 1, key_length = 1;
+  std::int64_t qk_dim = 8, v_dim = 8;
+  bool causal = false, mask = false, bias = false, key_lengths = false, d_lse = false;
+  bool infinite_bias = false;  ///< some entries of the bias are −inf
+  bool shared_params = false;  ///< one value for all heads
+  std::array<bool, 4> mask_broadcast{}, bias_broadcast{};
+  Layout layout = Layout::kContiguous;
+  double magnitude = 1;                          ///< of query
+  double scale = 0;                              ///< 0: 1/sqrt(qk_dim)
+  std::array<double, kMaxScoreParams> params{};  ///< 0: spread around the initial values
+  std::uint64_t seed = 1;
+};
+
+inline std::ostream& operator<<(std::ostream& stream, const Options& o) {
+  const auto flags = [](const std::array<bool, 4>& set) {
+    std::string text;
+    for (const bool flag : set) text += flag ? '0' : 'x';
+    return text;
+  };
+  return stream << o.score << " batch " << o.batch << " heads " << o.query_heads << "/"
+                << o.kv_heads << " lengths " << o.query_length << "x" << o.key_length << " dims "
+                << o.qk_dim << "/" << o.v_dim << (o.causal ? " causal" : "")
+                << (o.mask ? " mask " + flags(o.mask_broadcast) : "")
+                << (o.bias ? " bias " + flags(o.bias_broadcast) : "")
+                << (o.infinite_bias ? " -inf" : "") << (o.key_lengths ? " key_lengths" : "")
+                << (o.d_lse ? " d_lse" : "") << (o.shared_params ? " shared" : "") << " layout "
+                << static_cast<int>(o.layout) << " magnitude " << o.magnitude << " seed " << o.seed;
+}
+
+/// The inputs, in float and in double with the same values.
+template <class T>
+struct Inputs {
+  Tensor<T> query, key, value, bias, d_out;
+  Tensor<bool> mask;
+  std::vector<T> params[kMaxScoreParams], d_lse;
+  std::vector<std::int64_t> key_lengths;
+  AttentionArgs<T> args;
+
+  void connect(const Options& o) {
+    args.score = o.score;
+    args.batch = o.batch;
+    args.query_heads = o.query_heads;
+    args.kv_heads = o.kv_heads;
+    args.query_length = o.query_length;
+    args.key_length = o.key_length;
+    args.qk_dim = o.qk_dim;
+    args.v_dim = o.v_dim;
+    args.causal = o.causal;
+    // Rounded to float first, so that all see the same number.
+    args.scale = static_cast<float>(
+        o.scale != 0 ? o.scale : 1 / std::sqrt(double(std::max<std::int64_t>(1, o.qk_dim))));
+    args.query = std::as_const(query).view();
+    args.key = std::as_const(key).view();
+    args.value = std::as_const(value).view();
+    if (o.mask) args.mask = std::as_const(mask).view();
+    if (o.bias) args.bias = std::as_const(bias).view();
+    if (o.key_lengths) args.key_lengths = key_lengths.data();
+    for (std::size_t k = 0; k < kMaxScoreParams; ++k) {
+      args.params[k] = {params[k].data(), o.shared_params ? 0 : 1};
+    }
+  }
+};
+
+inline Inputs<float> make_inputs(const Options& o) {
+  std::mt19937_64 random(o.seed);
+  std::normal_distribution<float> normal;
+  std::uniform_real_distribution<float> uniform;
+  Inputs<float> in;
+  const auto fill = [&](const Sizes& sizes, Layout layout, double magnitude,
+                        std::array<bool, 4> broadcast = {}) {
+    Tensor<float> tensor(sizes, layout, broadcast);
+    tensor.each([&](float& x) { x = static_cast<float>(magnitude * normal(random)); });
+    return tensor;
+  };
+  in.query = fill({o.batch, o.query_heads, o.query_length, o.qk_dim}, o.layout, o.magnitude);
+  in.key = fill({o.batch, o.kv_heads, o.key_length, o.qk_dim}, o.layout, 1);
+  in.value = fill({o.batch, o.kv_heads, o.key_length, o.v_dim}, o.layout, 1);
+  in.d_out = fill({o.batch, o.query_heads, o.query_length, o.v_dim}, o.layout, 1);
+  const Sizes pairs{o.batch, o.query_heads, o.query_length, o.key_length};
+  const Layout pair_layout = o.layout == Layout::kTokenMajor ? Layout::kContiguous : o.layout;
+  if (o.bias) {
+    in.bias = fill(pairs, pair_layout, 1, o.bias_broadcast);
+    if (o.infinite_bias) {
+      in.bias.each([&](float& x) {
+        x = uniform(random) < 0.2f ? -std::numeric_limits<float>::infinity() : x;
+      });
+    }
+  }
+  if (o.mask) {
+    in.mask = Tensor<bool>(pairs, pair_layout, o.mask_broadcast);
+    in.mask.each([&](bool& x) { x = uniform(random) < 0.7f; });
+  }
+  for (std::int64_t b = 0; b < o.batch; ++b) {
+    in.key_lengths.push_back(
+        static_cast<std::int64_t>(uniform(random) * static_cast<float>(o.key_length + 1)));
+  }
+  const ScoreInfo& score = find_score(o.score);
+  for (std::size_t k = 0; k < score.params.size(); ++k) {
+    for (std::int64_t h = 0; h < std::max<std::int64_t>(1, o.query_heads); ++h) {
+      const double value =
+          o.params[k] > 0 ? o.params[k] : score.params[k].initial * (0.6 + uniform(random));
+      in.params[k].push_back(static_cast<float>(value));
+    }
+  }
+  if (o.d_lse) {
+    for (std::int64_t i = 0; i < o.batch * o.query_heads * o.query_length; ++i)
+      in.d_lse.push_back(normal(random));
+  }
+  in.connect(o);
+  return in;
+}
+
+inline Inputs<double> to_double(const Inputs<float>& in, const Options& o) {
+  Inputs<double> out;
+  out.query = in.query.as<double>();
+  out.key = in.key.as<double>();
+  out.value = in.value.as<double>();
+  out.bias = in.bias.as<double>();
+  out.d_out = in.d_out.as<double>();
+  out.mask = in.mask;
+  out.key_lengths = in.key_lengths;
+  for (std::size_t k = 0; k < kMaxScoreParams; ++k)
+    out.params[k].assign(in.params[k].begin(), in.params[k].end());
+  out.d_lse.assign(in.d_lse.begin(), in.d_lse.end());
+  out.connect(o);
+  return out;
+}
+
+/// Where results go: filled with NaN beforehand.
+template <class T>
+struct Results {
+  Tensor<T> out, d_query, d_key, d_value, d_bias;
+  std::vector<T> lse, d_params[kMaxScoreParams];
+  AttentionGradients<T> gradients;
+
+  explicit Results(const Options& o) {
+    const Layout layout = o.layout;
+    out = Tensor<T>({o.batch, o.query_heads, o.query_length, o.v_dim}, layout);
+    d_query = Tensor<T>({o.batch, o.query_heads, o.query_length, o.qk_dim}, layout);
+    d_key = Tensor<T>({o.batch, o.kv_heads, o.key_length, o.qk_dim}, layout);
+    d_value = Tensor<T>({o.batch, o.kv_heads, o.key_length, o.v_dim}, layout);
+    if (o.bias) {
+      d_bias =
+          Tensor<T>({o.batch, o.query_heads, o.query_length, o.key_length},
+                    layout == Layout::kTokenMajor ? Layout::kContiguous : layout, o.bias_broadcast);
+    }
+    constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+    lse.assign(static_cast<std::size_t>(o.batch * o.query_heads * o.query_length), kNan);
+    gradients.query = d_query.view();
+    gradients.key = d_key.view();
+    gradients.value = d_value.view();
+    if (o.bias) gradients.bias = d_bias.view();
+    const std::size_t params = find_score(o.score).params.size();
+    for (std::size_t k = 0; k < params; ++k) {
+      d_params[k].assign(
+          static_cast<std::size_t>(o.shared_params ? 1 : std::max<std::int64_t>(1, o.query_heads)),
+          kNan);
+      gradients.params[k] = {d_params[k].data(), o.shared_params ? 0 : 1};
+    }
+  }
+};
+
+inline const float* data_or_null(const std::vector<float>& v) {
+  return v.empty() ? nullptr : v.data();
+}
+inline const double* data_or_null(const std::vector<double>& v) {
+  return v.empty() ? nullptr : v.data();
+}
+
+inline View4<const float> constant(const View4<float>& v) { return {v.data, v.stride}; }
+
+inline Results<float> run_fused(const Inputs<float>& in, const Options& o,
+                                const Parallel& parallel) {
+  Results<float> r(o);
+  attention_forward(in.args, r.out.view(), r.lse.data(), parallel);
+  attention_backward(in.args, std::as_const(r.out).view(), r.lse.data(), in.d_out.view(),
+                     data_or_null(in.d_lse), r.gradients, parallel);
+  return r;
+}
+
+template <class T>
+Results<T> run_plain(const Inputs<T>& in, const Options& o) {
+  Results<T> r(o);
+  plain_forward(in.args, r.out.view(), r.lse.data());
+  plain_backward(in.args, in.d_out.view(), data_or_null(in.d_lse), r.gradients);
+  return r;
+}
+
+/// Largest error against the truth and largest |truth|. −inf must meet −inf; NaN counts as
+/// infinite.
+struct Error {
+  double error = 0, truth = 0;
+
+  void add(double value, double exact) {
+    if (std::isinf(exact) || value == exact) {
+      if (value != exact) error = std::numeric_limits<double>::infinity();
+      return;
+    }
+    const double difference = std::abs(value - exact);
+    error = std::isnan(difference) ? std::numeric_limits<double>::infinity()
+                                   : std::max(error, difference);
+    truth = std::max(truth, std::abs(exact));
+  }
+};
+
+template <class T>
+std::vector<double> values_of(const Tensor<T>& tensor) {
+  std::vector<double> values;
+  const_cast<Tensor<T>&>(tensor).each([&](T& x) { values.push_back(static_cast<double>(x)); });
+  return values;
+}
+template <class T>
+std::vector<double> values_of(const std::vector<T>& v) {
+  return {v.begin(), v.end()};
+}
+
+template <class A, class B>
+Error error_of(const A& result, const B& truth) {
+  const std::vector<double> values = values_of(result), exact = values_of(truth);
+  Error error;
+  EXPECT_EQ(values.size(), exact.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    error.truth = std::max(error.truth, std::isfinite(exact[i]) ? std::abs(exact[i]) : 0);
+    error.add(values[i], exact[i]);
+  }
+  return error;
+}
+
+/// The error rule: at most `factor` times the error of plain float loops, plus 4·ε·max|truth|.
+template <class A, class B, class C>
+void expect_close(const char* name, double factor, const A& fused, const B& plain, const C& truth) {
+  const Error ours = error_of(fused, truth), theirs = error_of(plain, truth);
+  constexpr double kEpsilon = std::numeric_limits<float>::epsilon();
+  EXPECT_LE(ours.error, factor * theirs.error + 4 * kEpsilon * ours.truth)
+      << name << ": plain loops err by " << theirs.error << ", largest value " << ours.truth;
+}
+
+/// Runs all three and judges every result.
+inline void check(const Options& o, const Parallel& parallel) {
+  SCOPED_TRACE(::testing::Message() << o);
+  const Inputs<float> in = make_inputs(o);
+  const Results<float> fused = run_fused(in, o, parallel), plain = run_plain(in, o);
+  const Inputs<double> exact_in = to_double(in, o);
+  const Results<double> exact = run_plain(exact_in, o);
+  expect_close("out", 2, fused.out, plain.out, exact.out);
+  expect_close("lse", 2, fused.lse, plain.lse, exact.lse);
+  expect_close("d_query", 3, fused.d_query, plain.d_query, exact.d_query);
+  expect_close("d_key", 3, fused.d_key, plain.d_key, exact.d_key);
+  expect_close("d_value", 3, fused.d_value, plain.d_value, exact.d_value);
+  if (o.bias) expect_close("d_bias", 3, fused.d_bias, plain.d_bias, exact.d_bias);
+  for (std::size_t k = 0; k < kMaxScoreParams; ++k) {
+    if (!exact.d_params[k].empty() && o.query_heads > 0) {
+      expect_close(("d_param " + std::to_string(k)).c_str(), 3, fused.d_params[k],
+                   plain.d_params[k], exact.d_params[k]);
+    }
+  }
+}
+
+}  // namespace ssa::test
