@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,8 +15,8 @@ struct AttentionOptions {
   std::string score = "ssa";
   /// One tensor of 1 or query_heads values per parameter, in the order of the score's list.
   std::vector<at::Tensor> params;
-  std::optional<at::Tensor> mask;         ///< bool, true = may attend; broadcasts to (B, H_q, T_q, T_k)
-  std::optional<at::Tensor> bias;         ///< added to the score before φ; broadcasts likewise
+  std::optional<at::Tensor> mask;  ///< bool, true = may attend; broadcasts to (B, H_q, T_q, T_k)
+  std::optional<at::Tensor> bias;  ///< added to the score before φ; broadcasts likewise
   std::optional<at::Tensor> key_lengths;  ///< int64 (B)
   bool causal = false;
   std::optional<double> scale;  ///< default 1/sqrt(head dimension)
@@ -33,11 +34,17 @@ struct AttentionResult {
 AttentionResult attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                           const AttentionOptions& options);
 
-/// The weights p themselves, (B, H_q, T_q, T_k), without gradient or dropout: for statistics and maps.
+/// The weights p themselves, (B, H_q, T_q, T_k), without gradient or dropout: for statistics and
+/// maps.
 at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key,
                              const AttentionOptions& options);
 
-/// Which path the calling thread's last ssa::attention took: "fused", "composed", or "" before the first.
+/// The seed that the calling thread's last ssa::attention with dropout used: the one given, or the
+/// one drawn from torch's default CPU generator. Nothing before the first.
+std::optional<std::int64_t> last_dropout_seed();
+
+/// Which path the calling thread's last ssa::attention took: "fused", "composed", or "" before the
+/// first.
 std::string last_attention_path();
 
 }  // namespace ssa

@@ -1,0 +1,34 @@
+"""Attention with interchangeable scoring functions, first of all Scaled Signed Averaging (arXiv 2508.14685).
+
+    import torch, ssa_attention
+    q = k = v = torch.randn(2, 8, 128, 64)
+    out = ssa_attention.attention(q, k, v, score="ssa", causal=True)
+
+`attention` is the operator, `ssa_attention.nn` has modules that own trainable score parameters,
+`scores()` lists the scoring functions. Import needs the torch that the library was built against.
+"""
+
+from . import nn
+from ._load import TORCH_VERSION, __version__
+from .operator import (
+    ScoreInfo,
+    ScoreParameter,
+    attention,
+    attention_weights,
+    last_attention_path,
+    last_dropout_seed,
+    scores,
+)
+
+__all__ = [
+    "TORCH_VERSION",
+    "ScoreInfo",
+    "ScoreParameter",
+    "__version__",
+    "attention",
+    "attention_weights",
+    "last_attention_path",
+    "last_dropout_seed",
+    "nn",
+    "scores",
+]

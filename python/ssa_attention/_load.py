@@ -1,0 +1,26 @@
+"""Loads the op library into torch, or says in one sentence why it cannot."""
+
+from pathlib import Path
+
+from ._build import LIBRARY, TORCH_VERSION
+from ._build import VERSION as __version__
+
+_HOW = f"run `pip install torch=={TORCH_VERSION}`, or build ssa_attention again against yours"
+
+try:
+    import torch
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ImportError(
+        f"ssa_attention {__version__} was built against torch {TORCH_VERSION} and torch is not installed: {_HOW}."
+    ) from None
+
+# The library calls into torch's C++ interface, which changes with every version.
+if torch.__version__.split("+")[0] != TORCH_VERSION:
+    raise ImportError(
+        f"ssa_attention {__version__} was built against torch {TORCH_VERSION} "
+        f"and torch {torch.__version__} is installed: {_HOW}."
+    )
+
+torch.ops.load_library(str(Path(__file__).parent / LIBRARY))

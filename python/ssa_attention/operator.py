@@ -1,0 +1,187 @@
+"""The operator ssa::attention and what can be asked about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from . import _load  # noqa: F401  (registers torch.ops.ssa)
+
+Kernel = Literal["auto", "fused", "composed"]
+ParamValue = float | Tensor
+
+
+@dataclass(frozen=True)
+class ScoreParameter:
+    """One parameter of a scoring function: one value per query head, or one for all."""
+
+    name: str
+    initial: float
+    """Value when the caller gives none."""
+    module_lower: float
+    """A trained module keeps the value above this."""
+    trained: bool
+    """Whether a module trains it unless told otherwise."""
+    help: str
+
+
+@dataclass(frozen=True)
+class ScoreInfo:
+    """A scoring function: attention weights are softmax(φ(s)) over the visible keys."""
+
+    name: str
+    formula: str
+    """φ(s)."""
+    help: str
+    params: tuple[ScoreParameter, ...]
+
+
+def _read_score(name: str) -> ScoreInfo:
+    formula, text, names, initial, lower, trained, param_help = torch.ops.ssa.score_facts(name)
+    params = map(ScoreParameter, names, initial, lower, trained, param_help)
+    return ScoreInfo(name, formula, text, tuple(params))
+
+
+# Read at import, so that torch.compile meets plain values.
+_SCORES: Mapping[str, ScoreInfo] = MappingProxyType({name: _read_score(name) for name in torch.ops.ssa.scores()})
+
+
+def scores() -> Mapping[str, ScoreInfo]:
+    """Every scoring function by name, in the order of the library's own list."""
+    return _SCORES
+
+
+def _find_score(name: str) -> ScoreInfo:
+    if name not in _SCORES:
+        raise ValueError(f"score {name!r} is unknown; known scores: {', '.join(_SCORES)}")
+    return _SCORES[name]
+
+
+def _resolve_params(
+    score: str,
+    params: Sequence[ParamValue] | Mapping[str, ParamValue] | None,
+    named: Mapping[str, ParamValue | None],
+    query: Tensor,
+) -> list[Tensor]:
+    """The score's parameters as tensors in its order; where nothing is given, the initial values."""
+    info = _find_score(score)
+    names = [param.name for param in info.params]
+    given = {name: value for name, value in named.items() if value is not None}
+    if params is not None:
+        if not isinstance(params, Mapping):
+            if len(params) != len(names):
+                raise ValueError(f"score {score!r} has the params {names}, got {len(params)} values")
+            params = dict(zip(names, params, strict=True))
+        if twice := given.keys() & params.keys():
+            raise ValueError(f"{', '.join(sorted(twice))} given twice: as an argument and in params")
+        given |= params
+    if unknown := [name for name in given if name not in names]:
+        raise ValueError(f"score {score!r} has the params {names}, not {', '.join(unknown)}")
+    dtype = torch.float64 if query.dtype == torch.float64 else torch.float32
+    values = [given.get(param.name, param.initial) for param in info.params]
+    return [
+        value if isinstance(value, Tensor) else torch.full((1,), value, dtype=dtype, device=query.device)
+        for value in values
+    ]
+
+
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    score: str = "ssa",
+    n: ParamValue | None = None,
+    b: ParamValue | None = None,
+    params: Sequence[ParamValue] | Mapping[str, ParamValue] | None = None,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    key_lengths: Tensor | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    seed: int | None = None,
+    kernel: Kernel = "auto",
+    return_lse: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Attention whose weights are softmax(φ(s)), s = scale · query·keyᵀ + bias.
+
+    With B = batch, H_q = query heads, H_kv = key heads (H_q a multiple of H_kv; query head h reads key
+    head h // (H_q // H_kv)), T_q and T_k = lengths, D and D_v = head dimensions:
+
+    Args:
+        query: (B, H_q, T_q, D), float32, bfloat16 or float64, any strides.
+        key: (B, H_kv, T_k, D), query's dtype.
+        value: (B, H_kv, T_k, D_v), query's dtype.
+        score: a name from `scores()`; "ssa" is φ(s) = sgn(s)·n·log(1 + b·|s|) (arXiv 2508.14685).
+        n, b: SSA's parameters, > 0, (H_q) or (1), float32 (float64 with float64 inputs), or a number.
+            None means the initial value that `scores()` states. They have gradients.
+        params: the parameters of any score, in its order or by name; an alternative to `n` and `b`.
+        mask: bool, True = may attend; 2 to 4 dimensions, broadcasts to (B, H_q, T_q, T_k).
+        bias: finite values are added to s before φ, -inf excludes; shape as `mask`, dtype as `n`.
+            Its gradient is summed over the dimensions that broadcast.
+        key_lengths: int64 (B); batch row i has only keys 0 … key_lengths[i] - 1 (padding).
+        causal: query i sees key j only if j <= i + T_k - T_q (aligned at the bottom right).
+        scale: default 1/sqrt(D).
+        dropout: probability in [0, 1) with which each weight is set to 0; the others are divided by
+            1 - dropout. Which ones depends on `seed` and the indices alone (docs/operator.md).
+        seed: of the dropout; None draws one from torch's CPU generator, see `last_dropout_seed`.
+        kernel: "fused" (float32 on the CPU, no dropout) or "composed" (anything else), an error where
+            it cannot be had; "auto" takes the fused one where it can.
+        return_lse: also return the logarithm of the normaliser, which is differentiable.
+
+    Returns:
+        out (B, H_q, T_q, D_v) in query's dtype, and with `return_lse` lse (B, H_q, T_q) in float32
+        (float64 for float64). A query that sees no key has out 0, lse -inf and zero gradients.
+
+    Raises:
+        ValueError, TypeError: naming the argument, its shape or dtype, and what would be right.
+        NotImplementedError: for a second derivative.
+    """
+    resolved = _resolve_params(score, params, {"n": n, "b": b}, query)
+    out, lse = torch.ops.ssa.attention(
+        query, key, value, score, resolved, mask, bias, key_lengths, causal, scale, dropout, seed, kernel,
+        None, None, None, None,
+    )  # fmt: skip
+    return (out, lse) if return_lse else out
+
+
+def attention_weights(
+    query: Tensor,
+    key: Tensor,
+    *,
+    score: str = "ssa",
+    n: ParamValue | None = None,
+    b: ParamValue | None = None,
+    params: Sequence[ParamValue] | Mapping[str, ParamValue] | None = None,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    key_lengths: Tensor | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
+    """The weights themselves, (B, H_q, T_q, T_k), float32 (float64 for float64), without gradient.
+
+    For statistics and plots: unlike `attention` this holds all B·H_q·T_q·T_k of them in memory.
+    Arguments as in `attention`. Rows sum to 1; a row that sees no key is 0.
+    """
+    resolved = _resolve_params(score, params, {"n": n, "b": b}, query)
+    return torch.ops.ssa.attention_weights(query, key, score, resolved, mask, bias, key_lengths, causal, scale)
+
+
+def last_attention_path() -> str:
+    """Which path this thread's last attention took: "fused", "composed", or "" before the first.
+
+    Each path is also logged once per process; TORCH_CPP_LOG_LEVEL=INFO shows the line.
+    """
+    return torch.ops.ssa.last_attention_path()
+
+
+def last_dropout_seed() -> int | None:
+    """The seed of this thread's last attention with dropout, given or drawn; None before the first."""
+    return torch.ops.ssa.last_dropout_seed()

@@ -1,0 +1,249 @@
+// What ssa::attention accepts. Layers below check nothing again.
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "op/attention.h"
+#include "op/call.h"
+#include "ssa/score_info.h"
+
+namespace ssa {
+namespace {
+
+constexpr const char* kOp = "ssa::attention: ";
+
+const ScoreInfo& score_of(const AttentionCall& call) {
+  const auto all = scores();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const ScoreInfo& info) { return info.name == call.score; });
+  if (found == all.end()) {
+    std::ostringstream names;
+    for (const ScoreInfo& info : all) names << (&info == &all[0] ? "" : ", ") << info.name;
+    TORCH_CHECK_VALUE(false, kOp, "score \"", call.score,
+                      "\" is unknown; known scores: ", names.str());
+  }
+  return *found;
+}
+
+void check_not_built(const AttentionCall& call) {
+  const std::pair<const char*, bool> arguments[] = {{"window", call.window.has_value()},
+                                                    {"alibi_slopes", call.alibi_slopes.has_value()},
+                                                    {"cu_query", call.cu_query.has_value()},
+                                                    {"cu_key", call.cu_key.has_value()}};
+  for (const auto& [name, given] : arguments) {
+    TORCH_CHECK_NOT_IMPLEMENTED(!given, kOp, "argument ", name, " is not built yet; pass None");
+  }
+}
+
+void check_query_key_value(const AttentionCall& call) {
+  const auto& [query, key, value] = std::tie(call.query, call.key, call.value);
+  const std::pair<const char*, const at::Tensor*> tensors[] = {
+      {"query", &query}, {"key", &key}, {"value", &value}};
+  for (const auto& [name, tensor] : tensors) {
+    TORCH_CHECK_VALUE(tensor->dim() == 4, kOp, name,
+                      " must have 4 dimensions (batch, heads, length, head dimension), got shape ",
+                      tensor->sym_sizes());
+    TORCH_CHECK_VALUE(tensor->layout() == at::kStrided, kOp, name,
+                      " must be a dense tensor, got layout ", tensor->layout());
+    TORCH_CHECK_TYPE(tensor->scalar_type() == query.scalar_type(), kOp, name, " is ",
+                     tensor->scalar_type(), " but query is ", query.scalar_type(),
+                     "; query, key and value must share one dtype");
+    TORCH_CHECK_VALUE(tensor->device() == query.device(), kOp, name, " is on ", tensor->device(),
+                      " but query is on ", query.device());
+  }
+  const at::ScalarType type = query.scalar_type();
+  TORCH_CHECK_TYPE(type == at::kFloat || type == at::kBFloat16 || type == at::kDouble, kOp,
+                   "query, key and value must be float32, bfloat16 or float64, got ", type);
+  TORCH_CHECK_VALUE(key.sym_size(0) == query.sym_size(0) && value.sym_size(0) == query.sym_size(0),
+                    kOp, "batch sizes differ: query ", query.sym_sizes(), ", key ", key.sym_sizes(),
+                    ", value ", value.sym_sizes());
+  TORCH_CHECK_VALUE(key.sym_size(3) == query.sym_size(3), kOp,
+                    "head dimensions of query and key differ: query ", query.sym_sizes(), ", key ",
+                    key.sym_sizes());
+  TORCH_CHECK_VALUE(value.sym_size(1) == key.sym_size(1) && value.sym_size(2) == key.sym_size(2),
+                    kOp, "heads and lengths of key and value differ: key ", key.sym_sizes(),
+                    ", value ", value.sym_sizes());
+  const c10::SymInt query_heads = query.sym_size(1), kv_heads = key.sym_size(1);
+  TORCH_CHECK_VALUE(kv_heads == query_heads || (kv_heads > 0 && query_heads % kv_heads == 0), kOp,
+                    "query heads must be a multiple of key heads (grouped heads), got ",
+                    query_heads, " and ", kv_heads, ": query ", query.sym_sizes(), ", key ",
+                    key.sym_sizes());
+}
+
+void check_params(const AttentionCall& call) {
+  const ScoreInfo& score = score_of(call);
+  if (call.params.size() != score.params.size()) {
+    std::ostringstream names;
+    for (const ParamInfo& info : score.params) {
+      names << (&info == &score.params[0] ? " (" : ", ") << info.name;
+    }
+    TORCH_CHECK_VALUE(false, kOp, "score \"", score.name, "\" has ", score.params.size(), " params",
+                      names.str(), score.params.empty() ? "" : ")", ", got ", call.params.size());
+  }
+  const c10::SymInt query_heads = call.query.sym_size(1);
+  for (std::size_t i = 0; i < call.params.size(); ++i) {
+    const at::Tensor& param = call.params[i];
+    const std::string_view name = score.params[i].name;
+    TORCH_CHECK_TYPE(param.scalar_type() == compute_type(call), kOp, "parameter ", name,
+                     " must be ", compute_type(call), " with a query of ", call.query.scalar_type(),
+                     ", got ", param.scalar_type());
+    TORCH_CHECK_VALUE(
+        param.dim() <= 1 && (param.sym_numel() == 1 || param.sym_numel() == query_heads), kOp,
+        "parameter ", name, " must have shape [1] or [query heads] = [", query_heads, "], got ",
+        param.sym_sizes());
+    TORCH_CHECK_VALUE(param.device() == call.query.device(), kOp, "parameter ", name, " is on ",
+                      param.device(), " but query is on ", call.query.device());
+  }
+}
+
+void check_broadcast(const AttentionCall& call, const char* name, const at::Tensor& tensor) {
+  const c10::SymInt target[] = {call.query.sym_size(0), call.query.sym_size(1),
+                                call.query.sym_size(2), call.key.sym_size(2)};
+  const std::int64_t rank = tensor.dim();
+  bool fits = rank >= 2 && rank <= 4;
+  for (std::int64_t i = 0; fits && i < rank; ++i) {
+    const c10::SymInt size = tensor.sym_size(i);
+    fits = size == target[4 - rank + i] || size == 1;
+  }
+  TORCH_CHECK_VALUE(fits, kOp, name, " of shape ", tensor.sym_sizes(), " does not broadcast to ",
+                    c10::SymIntArrayRef(target),
+                    " (batch, query heads, query length, key length) from 2 to 4 dimensions");
+  TORCH_CHECK_VALUE(tensor.device() == call.query.device(), kOp, name, " is on ", tensor.device(),
+                    " but query is on ", call.query.device());
+}
+
+void check_hidden_keys(const AttentionCall& call) {
+  if (call.mask) {
+    TORCH_CHECK_TYPE(call.mask->scalar_type() == at::kBool, kOp,
+                     "mask must be bool (True = may attend), got ", call.mask->scalar_type(),
+                     " of shape ", call.mask->sym_sizes(), "; additive values go into bias");
+    check_broadcast(call, "mask", *call.mask);
+  }
+  if (call.bias) {
+    TORCH_CHECK_TYPE(call.bias->scalar_type() == compute_type(call), kOp, "bias must be ",
+                     compute_type(call), " with a query of ", call.query.scalar_type(), ", got ",
+                     call.bias->scalar_type());
+    check_broadcast(call, "bias", *call.bias);
+  }
+  if (call.key_lengths) {
+    const at::Tensor& lengths = *call.key_lengths;
+    TORCH_CHECK_TYPE(lengths.scalar_type() == at::kLong, kOp, "key_lengths must be int64, got ",
+                     lengths.scalar_type());
+    TORCH_CHECK_VALUE(lengths.dim() == 1 && lengths.sym_size(0) == call.query.sym_size(0), kOp,
+                      "key_lengths must have shape [batch] = [", call.query.sym_size(0), "], got ",
+                      lengths.sym_sizes());
+    TORCH_CHECK_VALUE(lengths.device() == call.query.device(), kOp, "key_lengths is on ",
+                      lengths.device(), " but query is on ", call.query.device());
+  }
+}
+
+/// Why the fused kernels cannot take this call; empty when they can.
+std::string fused_obstacle(const AttentionCall& call) {
+  if (!call.query.is_cpu())
+    return "inputs are on " + call.query.device().str() + ", not on the CPU";
+  if (call.query.scalar_type() != at::kFloat) {
+    return std::string("inputs are ") + c10::toString(call.query.scalar_type()) + ", not float32";
+  }
+  if (call.dropout > 0) return "dropout runs on the composed path only";
+  return {};
+}
+
+thread_local std::optional<std::int64_t> last_seed;
+
+}  // namespace
+
+void check_call(const AttentionCall& call) {
+  check_not_built(call);
+  check_query_key_value(call);
+  check_params(call);
+  check_hidden_keys(call);
+  TORCH_CHECK_VALUE(!call.scale || std::isfinite(*call.scale), kOp, "scale must be finite, got ",
+                    *call.scale);
+  TORCH_CHECK_VALUE(call.dropout >= 0 && call.dropout < 1, kOp, "dropout must be in [0, 1), got ",
+                    call.dropout);
+  TORCH_CHECK_VALUE(call.kernel == "auto" || call.kernel == "fused" || call.kernel == "composed",
+                    kOp, "kernel must be \"auto\", \"fused\" or \"composed\", got \"", call.kernel,
+                    "\"");
+}
+
+void check_values(const AttentionCall& call) {
+  const ScoreInfo& score = score_of(call);
+  for (std::size_t i = 0; i < call.params.size(); ++i) {
+    const at::Tensor values = call.params[i].detach().reshape({-1}).to(at::kCPU, at::kDouble);
+    const double* value = values.const_data_ptr<double>();
+    for (std::int64_t head = 0; head < values.numel(); ++head) {
+      TORCH_CHECK_VALUE(std::isfinite(value[head]) && value[head] > 0, kOp, "parameter ",
+                        score.params[i].name, " of score \"", score.name,
+                        "\" must be finite and > 0, got ", value[head], " at index ", head,
+                        " of shape ", call.params[i].sizes());
+    }
+  }
+  if (call.key_lengths) {
+    const at::Tensor lengths = call.key_lengths->to(at::kCPU).contiguous();
+    const std::int64_t key_length = call.key.size(2);
+    for (std::int64_t i = 0; i < lengths.numel(); ++i) {
+      const std::int64_t length = lengths.const_data_ptr<std::int64_t>()[i];
+      TORCH_CHECK_VALUE(length >= 0 && length <= key_length, kOp, "key_lengths[", i, "] = ", length,
+                        " is outside [0, key length = ", key_length, "]");
+    }
+  }
+}
+
+std::string_view choose_path(const AttentionCall& call) {
+  if (call.kernel == "composed") return "composed";
+  const std::string obstacle = fused_obstacle(call);
+  TORCH_CHECK_VALUE(call.kernel != "fused" || obstacle.empty(), kOp,
+                    "kernel=\"fused\" cannot run this call: ", obstacle);
+  return obstacle.empty() ? "fused" : "composed";
+}
+
+double scale_of(const AttentionCall& call) {
+  const std::int64_t dim = call.query.size(3);
+  return call.scale.value_or(dim == 0 ? 1.0 : 1.0 / std::sqrt(static_cast<double>(dim)));
+}
+
+at::ScalarType compute_type(const AttentionCall& call) {
+  return call.query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+std::optional<std::int64_t> resolve_seed(const AttentionCall& call) {
+  if (call.dropout <= 0) return std::nullopt;
+  last_seed = call.seed;
+  if (!last_seed) {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    last_seed =
+        static_cast<std::int64_t>(at::check_generator<at::CPUGeneratorImpl>(generator)->random64());
+  }
+  return last_seed;
+}
+
+std::optional<std::int64_t> last_dropout_seed() { return last_seed; }
+
+std::vector<at::Tensor> differentiable_inputs(const AttentionCall& call) {
+  std::vector<at::Tensor> inputs{call.query, call.key, call.value};
+  inputs.insert(inputs.end(), call.params.begin(), call.params.end());
+  if (call.bias) inputs.push_back(*call.bias);
+  return inputs;
+}
+
+at::Tensor as_rank4(const at::Tensor& tensor) {
+  at::Tensor view = tensor;
+  while (view.dim() < 4) view = view.unsqueeze(0);
+  return view;
+}
+
+AttentionTensors make_outputs(const AttentionCall& call) {
+  const at::Tensor& query = call.query;
+  const c10::SymInt batch = query.sym_size(0), heads = query.sym_size(1),
+                    length = query.sym_size(2), dim = call.value.sym_size(3);
+  const bool heads_inside = query.sym_stride(1) < query.sym_stride(2);
+  const at::Tensor out =
+      heads_inside ? at::empty_symint({batch, length, heads, dim}, query.options()).transpose(1, 2)
+                   : at::empty_symint({batch, heads, length, dim}, query.options());
+  return {out, at::empty_symint({batch, heads, length}, query.options().dtype(compute_type(call)))};
+}
+
+}  // namespace ssa

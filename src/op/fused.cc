@@ -1,0 +1,108 @@
+#include "op/fused.h"
+
+#include <torch/torch.h>
+
+#include "op/parallel.h"
+#include "ssa/attention.h"
+
+namespace ssa {
+namespace {
+
+View4<const float> view(const at::Tensor& t) {
+  return {t.const_data_ptr<float>(), {t.stride(0), t.stride(1), t.stride(2), t.stride(3)}};
+}
+
+View4<float> mutable_view(const at::Tensor& t) {
+  return {t.data_ptr<float>(), {t.stride(0), t.stride(1), t.stride(2), t.stride(3)}};
+}
+
+/// As (batch, query heads, query length, key length), strides 0 where it broadcasts.
+at::Tensor broadcast(const AttentionCall& call, const at::Tensor& tensor) {
+  return as_rank4(tensor).expand(
+      {call.query.size(0), call.query.size(1), call.query.size(2), call.key.size(2)});
+}
+
+std::int64_t head_stride(const at::Tensor& param) {
+  return param.numel() == 1 ? 0 : param.stride(0);
+}
+
+/// The kernels' view of the call. Points into its tensors and into `lengths`.
+AttentionArgs<float> kernel_args(const AttentionCall& call, at::Tensor& lengths) {
+  AttentionArgs<float> args;
+  args.score = call.score;
+  args.batch = call.query.size(0);
+  args.query_heads = call.query.size(1);
+  args.kv_heads = call.key.size(1);
+  args.query_length = call.query.size(2);
+  args.key_length = call.key.size(2);
+  args.qk_dim = call.query.size(3);
+  args.v_dim = call.value.size(3);
+  args.scale = static_cast<float>(scale_of(call));
+  args.causal = call.causal;
+  args.query = view(call.query);
+  args.key = view(call.key);
+  args.value = view(call.value);
+  for (std::size_t i = 0; i < call.params.size(); ++i) {
+    args.params[i] = {call.params[i].const_data_ptr<float>(), head_stride(call.params[i])};
+  }
+  if (call.mask) {
+    const at::Tensor mask = broadcast(call, *call.mask);
+    args.mask = {mask.const_data_ptr<bool>(),
+                 {mask.stride(0), mask.stride(1), mask.stride(2), mask.stride(3)}};
+  }
+  if (call.bias) args.bias = view(broadcast(call, *call.bias));
+  if (call.key_lengths) {
+    lengths = call.key_lengths->contiguous();
+    args.key_lengths = lengths.const_data_ptr<std::int64_t>();
+  }
+  return args;
+}
+
+}  // namespace
+
+void fused_forward(const AttentionCall& call, const at::Tensor& out, const at::Tensor& lse) {
+  at::Tensor lengths;
+  attention_forward(kernel_args(call, lengths), mutable_view(out), lse.data_ptr<float>(),
+                    at_parallel());
+}
+
+std::vector<at::Tensor> fused_backward(const BackwardCall& backward) {
+  const AttentionCall& call = backward.call;
+  std::vector<at::Tensor> results;
+  auto next = backward.wanted.begin();
+  const auto wanted = [&](const at::Tensor& like) {  // undefined = not wanted
+    if (!*next++) return at::Tensor();
+    return results.emplace_back(at::empty_like(like));
+  };
+
+  AttentionGradients<float> gradients;
+  for (const auto& [input, slot] :
+       {std::pair{&call.query, &gradients.query}, std::pair{&call.key, &gradients.key},
+        std::pair{&call.value, &gradients.value}}) {
+    if (const at::Tensor gradient = wanted(*input); gradient.defined())
+      *slot = mutable_view(gradient);
+  }
+  for (std::size_t i = 0; i < call.params.size(); ++i) {
+    if (const at::Tensor gradient = wanted(call.params[i]); gradient.defined()) {
+      gradients.params[i] = {gradient.data_ptr<float>(), head_stride(gradient)};
+    }
+  }
+  if (call.bias) {
+    if (const at::Tensor gradient = wanted(*call.bias); gradient.defined()) {
+      gradients.bias = mutable_view(broadcast(call, gradient));
+    }
+  }
+
+  at::Tensor lengths;
+  const at::Tensor lse = backward.lse.contiguous();
+  const at::Tensor grad_lse = backward.grad_lse ? backward.grad_lse->contiguous() : at::Tensor();
+  const at::Tensor grad_out = backward.grad_out
+                                  ? *backward.grad_out
+                                  : at::zeros({1}, call.query.options()).expand_as(backward.out);
+  attention_backward(
+      kernel_args(call, lengths), view(backward.out), lse.const_data_ptr<float>(), view(grad_out),
+      grad_lse.defined() ? grad_lse.const_data_ptr<float>() : nullptr, gradients, at_parallel());
+  return results;
+}
+
+}  // namespace ssa

@@ -1,0 +1,191 @@
+// ssa::attention for the dispatcher: schema, kernels for every device, Meta, autocast.
+// Autograd stands in autograd.cc.
+#include <ATen/autocast_mode.h>
+#include <torch/torch.h>
+
+#include <mutex>
+
+#include "op/attention.h"
+#include "op/call.h"
+#include "op/composed.h"
+#include "op/fused.h"
+#include "ssa/attention.h"
+
+namespace ssa {
+namespace {
+
+#define SSA_SCHEMA_ARGUMENTS                                                                   \
+  "Tensor query, Tensor key, Tensor value, str score, Tensor[] params, Tensor? mask, Tensor? " \
+  "bias, "                                                                                     \
+  "Tensor? key_lengths, bool causal, float? scale, float dropout, int? seed, str kernel, "     \
+  "int? window, Tensor? alibi_slopes, Tensor? cu_query, Tensor? cu_key"
+
+thread_local std::string_view last_path;
+
+/// Remembers the path for last_attention_path() and logs it once per process and path (torch's own
+/// log: environment variable TORCH_CPP_LOG_LEVEL=INFO shows it on stderr).
+void note_path(std::string_view path) {
+  static std::once_flag fused_logged, composed_logged;
+  last_path = path;
+  if (path == "fused") {
+    std::call_once(fused_logged,
+                   [] { LOG(INFO) << "ssa::attention: fused kernels, " << kernel_target(); });
+  } else {
+    std::call_once(composed_logged,
+                   [] { LOG(INFO) << "ssa::attention: composed path (ATen operations)"; });
+  }
+}
+
+AttentionTensors attention_kernel(const AttentionCall& given) {
+  check_call(given);
+  check_values(given);
+  AttentionCall call = given;
+  call.seed = resolve_seed(given);
+  const std::string_view path = choose_path(call);
+  note_path(path);
+  const auto outputs = make_outputs(call);
+  const auto& [out, lse] = outputs;
+  path == "fused" ? fused_forward(call, out, lse) : composed_forward(call, out, lse);
+  return outputs;
+}
+
+AttentionTensors attention_meta(const AttentionCall& call) {
+  check_call(call);
+  return make_outputs(call);
+}
+
+void check_backward(const BackwardCall& backward) {
+  const AttentionCall& call = backward.call;
+  check_call(call);
+  const std::size_t inputs = differentiable_inputs(call).size();
+  TORCH_CHECK_VALUE(backward.wanted.size() == inputs, "ssa::attention_backward: wanted must have ",
+                    inputs, " entries, got ", backward.wanted.size());
+  const c10::SymInt rows[] = {call.query.sym_size(0), call.query.sym_size(1),
+                              call.query.sym_size(2), call.value.sym_size(3)};
+  const c10::SymIntArrayRef out_shape(rows), lse_shape = out_shape.slice(0, 3);
+  const std::tuple<const char*, const OptionalTensor, c10::SymIntArrayRef, at::ScalarType>
+      expected[] = {{"out", backward.out, out_shape, call.query.scalar_type()},
+                    {"lse", backward.lse, lse_shape, compute_type(call)},
+                    {"grad_out", backward.grad_out, out_shape, call.query.scalar_type()},
+                    {"grad_lse", backward.grad_lse, lse_shape, compute_type(call)}};
+  for (const auto& [name, tensor, shape, type] : expected) {
+    TORCH_CHECK_VALUE(!tensor || (tensor->sym_sizes() == shape && tensor->scalar_type() == type),
+                      "ssa::attention_backward: ", name, " must be ", type, " of shape ", shape,
+                      ", got ", tensor->scalar_type(), " of shape ", tensor->sym_sizes());
+  }
+  TORCH_CHECK_VALUE(call.dropout <= 0 || call.seed,
+                    "ssa::attention_backward: dropout needs the forward's seed");
+}
+
+std::vector<at::Tensor> backward_kernel(const BackwardCall& backward) {
+  check_backward(backward);
+  return choose_path(backward.call) == "fused" ? fused_backward(backward)
+                                               : composed_backward(backward);
+}
+
+std::vector<at::Tensor> backward_meta(const BackwardCall& backward) {
+  check_backward(backward);
+  std::vector<at::Tensor> results;
+  const std::vector<at::Tensor> inputs = differentiable_inputs(backward.call);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (backward.wanted[i]) results.push_back(at::empty_like(inputs[i]));
+  }
+  return results;
+}
+
+/// query, key and value in autocast's type; the score's parameters and the bias stay float32, for
+/// they are few and their gradients are sums that cancel.
+template <at::DeviceType kDevice>
+AttentionTensors attention_autocast(const AttentionCall& given) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(
+      at::autocast::get_autocast_dispatch_key_from_device_type(kDevice));
+  const at::ScalarType type = at::autocast::get_autocast_dtype(kDevice);
+  AttentionCall call = given;
+  for (at::Tensor* tensor : {&call.query, &call.key, &call.value}) {
+    *tensor = at::autocast::cached_cast(type, *tensor, kDevice);
+  }
+  for (at::Tensor& param : call.params)
+    param = at::autocast::cached_cast(at::kFloat, param, kDevice);
+  if (call.bias) call.bias = at::autocast::cached_cast(at::kFloat, *call.bias, kDevice);
+  return call_attention(call);
+}
+
+at::Tensor weights_kernel(const at::Tensor& query, const at::Tensor& key, std::string_view score,
+                          at::TensorList params, const OptionalTensor& mask,
+                          const OptionalTensor& bias, const OptionalTensor& key_lengths,
+                          bool causal, std::optional<double> scale) {
+  const at::NoGradGuard no_grad;
+  AttentionCall call{query,       key,    key,  std::string(score), params.vec(), mask, bias,
+                     key_lengths, causal, scale};
+  check_call(call);
+  check_values(call);
+  return composed_weights(call);
+}
+
+using ScoreFacts =
+    std::tuple<std::string, std::string, std::vector<std::string>, std::vector<double>,
+               std::vector<double>, c10::List<bool>, std::vector<std::string>>;
+
+ScoreFacts score_facts(std::string_view name) {
+  const ScoreInfo& info = find_score(name);
+  ScoreFacts facts;
+  auto& [formula, help, names, initial, lower, trained, param_help] = facts;
+  formula = info.formula;
+  help = info.help;
+  for (const ParamInfo& param : info.params) {
+    names.emplace_back(param.name);
+    initial.push_back(param.initial);
+    lower.push_back(param.module_lower);
+    trained.push_back(param.trained);
+    param_help.emplace_back(param.help);
+  }
+  return facts;
+}
+
+std::vector<std::string> score_names() {
+  std::vector<std::string> names;
+  for (const ScoreInfo& info : scores()) names.emplace_back(info.name);
+  return names;
+}
+
+TORCH_LIBRARY(ssa, library) {
+  library.def("attention(" SSA_SCHEMA_ARGUMENTS ") -> (Tensor out, Tensor lse)");
+  library.def(
+      "attention_backward(Tensor out, Tensor lse, Tensor? grad_out, Tensor? grad_lse, bool[] "
+      "wanted, " SSA_SCHEMA_ARGUMENTS ") -> Tensor[]");
+  library.def(
+      "attention_weights(Tensor query, Tensor key, str score, Tensor[] params, Tensor? mask, "
+      "Tensor? bias, Tensor? key_lengths, bool causal, float? scale) -> Tensor",
+      weights_kernel);
+  library.def("last_attention_path() -> str", last_attention_path);
+  library.def("last_dropout_seed() -> int?", last_dropout_seed);
+  library.def("scores() -> str[]", score_names);
+  library.def(
+      "score_facts(str name) -> (str formula, str help, str[] params, float[] initial, "
+      "float[] module_lower, bool[] trained, str[] param_help)",
+      score_facts);
+}
+
+TORCH_LIBRARY_IMPL(ssa, CompositeExplicitAutograd, library) {
+  library.impl("attention", unpacked<attention_kernel>);
+  library.impl("attention_backward", unpacked_backward<backward_kernel>);
+}
+
+TORCH_LIBRARY_IMPL(ssa, Meta, library) {
+  library.impl("attention", unpacked<attention_meta>);
+  library.impl("attention_backward", unpacked_backward<backward_meta>);
+}
+
+TORCH_LIBRARY_IMPL(ssa, AutocastCPU, library) {
+  library.impl("attention", unpacked<attention_autocast<at::kCPU>>);
+}
+
+TORCH_LIBRARY_IMPL(ssa, AutocastCUDA, library) {
+  library.impl("attention", unpacked<attention_autocast<at::kCUDA>>);
+}
+
+}  // namespace
+
+std::string last_attention_path() { return std::string(last_path); }
+
+}  // namespace ssa
