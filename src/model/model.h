@@ -1,4 +1,5 @@
-// What training and evaluation know of a model. Architectures are options of ModelConfig, not classes.
+// What training and evaluation know of a model. Architectures are options of ModelConfig, not
+// classes.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -33,15 +34,17 @@ class Model : public torch::nn::Module {
   virtual const std::vector<AttentionRecord>& attention_records() const = 0;
   /// [layer][parameter of the score]: what metrics.jsonl logs as min/mean/max per layer.
   virtual std::vector<std::vector<ScoreParameterValues>> score_parameters() const = 0;
-  /// Weights under Hugging Face names where such a class exists (GPT-2: "h.0.attn.c_attn.weight" …),
-  /// plus ours ("h.0.attn.score_n"): what model.safetensors holds. Tensors share the parameters' storage.
+  /// Weights under Hugging Face names where such a class exists (GPT-2: "h.0.attn.c_attn.weight"
+  /// …), plus ours ("h.0.attn.score_n"): what model.safetensors holds. Tensors share the
+  /// parameters' storage.
   virtual std::vector<std::pair<std::string, torch::Tensor>> named_weights() const = 0;
-  /// Parameters that weight decay must not touch (norms, biases, score parameters).
+  /// Whether weight decay acts on that parameter: not on norms, biases and score parameters. Throws
+  /// std::invalid_argument if there is none of that name.
   virtual bool decays(const std::string& parameter_name) const = 0;
 };
 
-/// A model with weights drawn from the seed; the score's parameters draw nothing, so that every score
-/// starts from the same weights.
+/// A model with weights drawn from the seed; the score's parameters draw nothing, so that every
+/// score starts from the same weights.
 std::shared_ptr<Model> make_model(const ModelConfig& config, std::uint64_t seed);
 
 }  // namespace ssa

@@ -31,8 +31,8 @@ enum class IclSampler {
   /// the sequences, at the first x in another quarter (the answer is constant in both), uniformly
   /// in between in the rest. Each answer then holds half of all positions, and between 1/4 and 3/4
   /// of each single one; ignoring the inputs is wrong at 3/8 of the positions, looking at x_1 alone
-  /// at 1/4. Without the two quarters the first x would tell nothing (its sign would be the same in
-  /// all but 1/points of the sequences). The default.
+  /// at 1/4. (Flips uniform over all positions, without the two quarters, would give x_1 the same
+  /// sign in all but 1/points of the sequences.) After the flip x is N(0,1). The default.
   balanced,
 };
 
@@ -49,7 +49,7 @@ struct IclSpec {
   std::int64_t sequences = 64;
   double sigma_x = 1;             ///< standard deviation of x
   double sigma_coefficients = 1;  ///< of a and b (linear only)
-  std::optional<PlantedValue> planted;
+  std::optional<PlantedValue> planted = {};
 };
 
 struct IclSequences {
@@ -62,9 +62,9 @@ IclTask icl_task(const std::string& name);
 /// "plain", "balanced"; throws std::invalid_argument for any other name.
 IclSampler icl_sampler(const std::string& name);
 
-/// index: the step in training, else the number of the batch; slice: of gradient accumulation, below
-/// 2²⁴. Throws std::invalid_argument for a spec without points or sequences, a σ that is not > 0, a
-/// planted position outside of the row or a value that is not finite.
+/// index: the step in training, else the number of the batch; slice: of gradient accumulation,
+/// below 2²⁴. Throws std::invalid_argument for a spec without points or sequences, a σ that is not
+/// > 0, a planted position outside of the row or a value that is not finite.
 IclSequences make_icl_sequences(const IclSpec& spec, std::uint64_t seed, RandomStream stream,
                                 std::int64_t index, std::int64_t slice = 0);
 

@@ -29,7 +29,8 @@ class Task {
   /// Scalar loss of the model's output for that batch.
   virtual torch::Tensor loss(const torch::Tensor& output, const Batch& batch) const = 0;
   /// Further figures of interest (no gradient), e.g. {"wrong": 0.01}.
-  virtual std::map<std::string, double> metrics(const torch::Tensor& output, const Batch& batch) const = 0;
+  virtual std::map<std::string, double> metrics(const torch::Tensor& output,
+                                                const Batch& batch) const = 0;
   /// Curriculum values of that step that belong in metrics.jsonl, e.g. {"points": 11}.
   virtual std::map<std::string, double> progress(std::int64_t step) const = 0;
 };

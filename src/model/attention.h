@@ -1,0 +1,42 @@
+// Causal self-attention of one block, around the operator ssa::attention.
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "model/linear.h"
+#include "model/rotary.h"
+#include "model/score_parameters.h"
+
+namespace ssa {
+
+/// What every layer of one forward pass needs beyond the hidden states, which are (batch · length,
+/// width) throughout.
+struct SequenceContext {
+  std::int64_t batch = 0, length = 0;
+  const RotaryTable* rotary = nullptr;              ///< none: no rotary positions
+  std::vector<AttentionRecord>* records = nullptr;  ///< where each layer appends its weights
+};
+
+/// Parameters: c_attn (query, key and value in one), c_proj, and those of the score.
+class SelfAttention : public torch::nn::Module {
+ public:
+  explicit SelfAttention(const ModelConfig& config);
+
+  /// (batch · length, width) -> the same
+  torch::Tensor forward(const torch::Tensor& hidden, const SequenceContext& context) const;
+  const ScoreParameters& score_parameters() const { return score_parameters_; }
+
+ private:
+  std::int64_t heads_, kv_heads_, head_dim_;
+  std::string score_, kernel_;
+  double dropout_;
+  std::shared_ptr<Linear> c_attn_, c_proj_;
+  ScoreParameters score_parameters_;
+};
+
+}  // namespace ssa

@@ -1,0 +1,47 @@
+#include "model/block.h"
+
+#include <torch/torch.h>
+
+namespace ssa {
+
+Mlp::Mlp(const ModelConfig& config)
+    : dropout_(config.dropout),
+      c_fc_(register_module("c_fc", std::make_shared<Linear>(config.width, config.hidden_width()))),
+      c_proj_(register_module("c_proj",
+                              std::make_shared<Linear>(config.hidden_width(), config.width))) {}
+
+torch::Tensor Mlp::forward(const torch::Tensor& hidden) const {
+  const torch::Tensor inner = torch::gelu(c_fc_->forward(hidden), "tanh");
+  return torch::dropout(c_proj_->forward(inner), dropout_, is_training());
+}
+
+torch::nn::LayerNorm make_norm(const ModelConfig& config) {
+  if (config.norm == "none") return nullptr;
+  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.width}));
+}
+
+torch::Tensor normalized(torch::nn::LayerNorm norm, const torch::Tensor& hidden) {
+  return norm.is_empty() ? hidden : norm->forward(hidden);
+}
+
+Block::Block(const ModelConfig& config)
+    : residual_(config.residual),
+      ln_1_(make_norm(config)),
+      ln_2_(config.mlp ? make_norm(config) : nullptr),
+      attn_(std::make_shared<SelfAttention>(config)),
+      mlp_(config.mlp ? std::make_shared<Mlp>(config) : nullptr) {
+  if (!ln_1_.is_empty()) register_module("ln_1", ln_1_);
+  register_module("attn", attn_);
+  if (!ln_2_.is_empty()) register_module("ln_2", ln_2_);
+  if (mlp_) register_module("mlp", mlp_);
+}
+
+torch::Tensor Block::forward(const torch::Tensor& hidden, const SequenceContext& context) {
+  const auto around = [&](const torch::Tensor& input, const torch::Tensor& output) {
+    return residual_ ? input + output : output;
+  };
+  const torch::Tensor mixed = around(hidden, attn_->forward(normalized(ln_1_, hidden), context));
+  return mlp_ ? around(mixed, mlp_->forward(normalized(ln_2_, mixed))) : mixed;
+}
+
+}  // namespace ssa

@@ -1,0 +1,15 @@
+#include "model/linear.h"
+
+#include <torch/torch.h>
+
+namespace ssa {
+
+Linear::Linear(std::int64_t inputs, std::int64_t outputs)
+    : weight_(register_parameter("weight", torch::zeros({inputs, outputs}))),
+      bias_(register_parameter("bias", torch::zeros({outputs}))) {}
+
+torch::Tensor Linear::forward(const torch::Tensor& rows) const {
+  return torch::addmm(bias_, rows, weight_);
+}
+
+}  // namespace ssa

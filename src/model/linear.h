@@ -1,0 +1,24 @@
+// y = x·W + b with GPT-2's weight layout.
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <cstdint>
+
+namespace ssa {
+
+/// Parameters: weight (inputs, outputs), as Hugging Face's Conv1D keeps it, and bias (outputs);
+/// both zero until initialize_weights.
+class Linear : public torch::nn::Module {
+ public:
+  Linear(std::int64_t inputs, std::int64_t outputs);
+
+  /// (rows, inputs) -> (rows, outputs)
+  torch::Tensor forward(const torch::Tensor& rows) const;
+
+ private:
+  torch::Tensor weight_, bias_;
+};
+
+}  // namespace ssa

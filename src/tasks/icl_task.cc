@@ -1,0 +1,65 @@
+#include "tasks/icl_task.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "eval/errors.h"
+
+namespace ssa {
+
+std::int64_t curriculum_points(const TaskConfig& config, std::int64_t step) {
+  const std::int64_t additions = step / config.points_interval;
+  return std::min(config.points_end, config.points_start + additions * config.points_step);
+}
+
+InContextTask::InContextTask(const Config& config)
+    : config_(config.task),
+      spec_{.task = icl_task(config.task.name),
+            .sampler = icl_sampler(config.task.sampler),
+            .sequences = config.train.batch},
+      seed_(static_cast<std::uint64_t>(config.train.seed)) {}
+
+Batch InContextTask::batch(std::int64_t points, RandomStream stream, std::int64_t index,
+                           std::int64_t slice) const {
+  IclSpec spec = spec_;
+  spec.points = points;
+  const IclSequences sequences = make_icl_sequences(spec, seed_, stream, index, slice);
+  return {icl_tokens(sequences.x, sequences.y), sequences.y};
+}
+
+Batch InContextTask::training_batch(std::int64_t step, std::int64_t slice) const {
+  return batch(curriculum_points(config_, step), RandomStream::training, step, slice);
+}
+
+Batch InContextTask::validation_batch(std::int64_t index) const {
+  return batch(config_.points_end, RandomStream::validation, index, 0);
+}
+
+torch::Tensor InContextTask::loss(const torch::Tensor& output, const Batch& batch) const {
+  const torch::Tensor predictions = icl_predictions(output);
+  if (spec_.task == IclTask::linear) return torch::mse_loss(predictions, batch.targets);
+  return torch::binary_cross_entropy_with_logits(predictions, (batch.targets + 1) / 2);
+}
+
+std::map<std::string, double> InContextTask::metrics(const torch::Tensor& output,
+                                                     const Batch& batch) const {
+  const torch::Tensor predictions = icl_predictions(output.detach());
+  std::map<std::string, double> out;
+  for (const Figure& figure : spec_.task == IclTask::linear
+                                  ? linear_figures(predictions, batch.targets)
+                                  : quantifier_figures(predictions, batch.targets)) {
+    out[figure.metric] = figure.mean;
+  }
+  return out;
+}
+
+std::map<std::string, double> InContextTask::progress(std::int64_t step) const {
+  return {{"points", static_cast<double>(curriculum_points(config_, step))}};
+}
+
+std::unique_ptr<Task> make_task(const Config& config) {
+  return std::make_unique<InContextTask>(config);
+}
+
+}  // namespace ssa
