@@ -25,6 +25,14 @@ constexpr std::string_view kStepPrefix = "step-";
 
 fs::path record_file(const fs::path& folder) { return folder / "run.json"; }
 
+/// A temporary file that a crash left before run.json was there does not count.
+bool is_empty_folder(const fs::path& folder) {
+  return fs::is_directory(folder) &&
+         std::ranges::all_of(fs::directory_iterator(folder), [](const auto& entry) {
+           return entry.path().filename().string().starts_with(".");
+         });
+}
+
 }  // namespace
 
 bool holds_run(const fs::path& folder) { return fs::is_regular_file(record_file(folder)); }
@@ -36,12 +44,11 @@ Run create_run(const fs::path& folder, const std::string& name, const Config& co
         fmt::format("{}: already holds a run: continue it with --resume, or choose another folder",
                     folder.string()));
   }
-  if (fs::exists(folder) && (!fs::is_directory(folder) || !fs::is_empty(folder))) {
+  if (fs::exists(folder) && !is_empty_folder(folder)) {
     throw std::runtime_error(
         fmt::format("{}: is not a new or empty folder, and holds no run", folder.string()));
   }
-  fs::create_directories(folder / "checkpoints");
-  fs::create_directories(folder / "evals");
+  fs::create_directories(folder);
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   Run run{folder,
           name,
@@ -56,6 +63,8 @@ Run create_run(const fs::path& folder, const std::string& name, const Config& co
            {"created", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now))},
            {"config", to_json(config)}}};
   write_json(record_file(folder), run.record);
+  fs::create_directory(folder / "checkpoints");
+  fs::create_directory(folder / "evals");
   return run;
 }
 

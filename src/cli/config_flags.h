@@ -1,0 +1,16 @@
+// Flags of every configuration field, from the field lists.
+#pragma once
+
+#include "config/config.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ssa {
+
+/// Adds --field-name for every field of every section, grouped by section; those that the user
+/// gives are appended to `settings`, which must live until the arguments are parsed.
+void add_config_flags(CLI::App& app, Settings& settings);
+
+}  // namespace ssa

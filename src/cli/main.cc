@@ -1,0 +1,98 @@
+// `ssa`: the table of sub-commands, and how their errors end.
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "config/field.h"
+#include "config/version.h"
+
+namespace ssa {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> table = {
+      {"train", "train a model on an in-context task, as a TOML file says", add_train},
+      {"eval", "evaluate a trained model under distribution shifts", add_eval},
+      {"reproduce", "train and evaluate a whole comparison: scores x seeds", add_reproduce},
+      {"theory", "measure the two theorems on scores and their growth", add_theory},
+      {"scores", "list the scoring functions with formula and parameters", add_scores},
+      {"info", "show versions, instruction set, threads and libraries", add_info},
+  };
+  return table;
+}
+
+namespace {
+
+constexpr int kFailure = 1;
+constexpr int kUsage = 2;
+
+int fail(int code, std::string message) {
+  std::ranges::replace(message, '\n', ' ');
+  fmt::print(stderr, "ssa: {}\n", message);
+  return code;
+}
+
+/// The sub-command that was asked for, or the program itself.
+const CLI::App& parsed_app(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? app : *parsed.front();
+}
+
+/// CLI11's message; for arguments that it does not know also the nearest ones that it does.
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& parsed = parsed_app(app);
+  std::string message = error.what();
+  const auto unknown = parsed.remaining();
+  std::vector<std::string> known;
+  if (&parsed == &app) {
+    for (const Command& command : commands()) known.emplace_back(command.name);
+  } else {
+    for (const CLI::Option* option : parsed.get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+  }
+  if (!unknown.empty()) {
+    message = fmt::format("unknown argument {}; did you mean {}?", unknown.front(),
+                          nearest_name(unknown.front(), known));
+  }
+  return fmt::format("{} (see {} --help)", message,
+                     &parsed == &app ? "ssa" : "ssa " + parsed.get_name());
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Scaled Signed Averaging and its rivals: train, evaluate, compare.", "ssa");
+  app.footer("Example: ssa train configs/icl-every-small.toml --out runs/every");
+  app.set_version_flag("--version", fmt::format("ssa {} ({})", version(), git_id()));
+  app.require_subcommand(1);
+  int exit_code = 0;
+  for (const Command& command : commands()) {
+    command.add(*app.add_subcommand(command.name, command.help), exit_code);
+  }
+  if (argc == 1) {
+    fmt::print(stderr, "{}", app.help());
+    return kUsage;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {  // --help, --version
+    return app.exit(request);
+  } catch (const CLI::ParseError& error) {
+    return fail(kUsage, usage_message(app, error));
+  } catch (const c10::Error& error) {
+    return fail(kFailure, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return fail(kFailure, error.what());
+  }
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace ssa
+
+int main(int argc, char** argv) { return ssa::run(argc, argv); }

@@ -1,0 +1,90 @@
+// `ssa train`: one model, one run folder.
+#include "train/loop.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <stdexcept>
+
+#include "cli/command.h"
+#include "cli/config_flags.h"
+#include "train/run_folder.h"
+
+namespace ssa {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TrainArguments {
+  fs::path config, out;
+  bool resume = false, smoke = false, quiet = false;
+  std::int64_t stop_at = 0;
+  Settings flags;
+};
+
+/// What --smoke puts over a config: does it run at all? The model stays as it is.
+const Json& smoke_values() {
+  static const Json values = {{"train",
+                               {{"steps", 2},
+                                {"batch", 2},
+                                {"accumulation", 1},
+                                {"warmup_steps", 0},
+                                {"log_interval", 1},
+                                {"eval_batches", 1}}}};
+  return values;
+}
+
+/// The TOML file's values (a resumed run's own where no file is given), --smoke, then flags.
+Config config_of(const TrainArguments& arguments) {
+  const std::string source =
+      arguments.config.empty() ? arguments.out / "run.json" : arguments.config;
+  Settings settings = arguments.config.empty()
+                          ? settings_of(to_json(open_run(arguments.out).config), source)
+                          : read_settings(arguments.config);
+  if (arguments.smoke) {
+    const Settings smoke = settings_of(smoke_values(), "--smoke");
+    settings.insert(settings.end(), smoke.begin(), smoke.end());
+  }
+  settings.insert(settings.end(), arguments.flags.begin(), arguments.flags.end());
+  return make_config(settings, source);
+}
+
+void run_train(TrainArguments& arguments, int& exit_code) {
+  if (arguments.config.empty() && !(arguments.resume && !arguments.out.empty())) {
+    throw std::runtime_error(
+        "train: a CONFIG.toml is needed (or --resume with --out, for the config of that run)");
+  }
+  if (arguments.out.empty()) arguments.out = fs::path("runs") / arguments.config.stem();
+  const Config config = config_of(arguments);
+  TrainOptions options;
+  options.folder = arguments.out;
+  options.name = fs::absolute(arguments.out).lexically_normal().filename().string();
+  options.resume = arguments.resume;
+  options.stop_at = arguments.stop_at;
+  options.quiet = arguments.quiet;
+  const TrainOutcome outcome = train(config, options);
+  if (outcome.signal != 0) exit_code = 128 + outcome.signal;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, int& exit_code) {
+  const auto arguments = std::make_shared<TrainArguments>();
+  app.add_option("CONFIG", arguments->config, "TOML file of the run; may be left out on --resume");
+  app.add_option("--out", arguments->out, "run folder to write [runs/NAME-OF-CONFIG]");
+  app.add_flag("--resume", arguments->resume, "go on from the newest checkpoint of the run folder");
+  app.add_option("--stop-at", arguments->stop_at,
+                 "save and stop after that step; --resume goes on from there")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--smoke", arguments->smoke,
+               "try the config: 2 steps, batch 2, 1 validation batch, whatever it says");
+  app.add_flag("--quiet", arguments->quiet, "say nothing; log.txt is written all the same");
+  add_config_flags(app, arguments->flags);
+  app.footer(
+      "Ctrl-C once saves the state after the running step (then --resume goes on), twice kills.\n"
+      "Example: ssa train configs/icl-every-small.toml --out runs/every --score softmax --seed 3");
+  app.callback([arguments, &exit_code] { run_train(*arguments, exit_code); });
+}
+
+}  // namespace ssa

@@ -1,0 +1,247 @@
+#include "config/config.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <set>
+
+#include "config/toml.h"
+
+namespace ssa {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// The message that making a config of this TOML text ends with.
+std::string error_of(const std::string& text) {
+  try {
+    make_config(toml_settings(toml::parse(text), "x.toml"), "x.toml");
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Config config_of(const std::string& text) {
+  return make_config(toml_settings(toml::parse(text), "x.toml"), "x.toml");
+}
+
+TEST(Config, DefaultsArePaperValues) {
+  const Config config = make_config({}, "");
+  EXPECT_EQ(config.model.layers, 12);
+  EXPECT_EQ(config.model.heads, 8);
+  EXPECT_EQ(config.model.width, 256);
+  EXPECT_EQ(config.model.key_value_heads(), 8);
+  EXPECT_EQ(config.model.hidden_width(), 1024);
+  EXPECT_EQ(config.train.steps, 500001);
+  EXPECT_EQ(config.train.learning_rate, 1e-4);
+}
+
+TEST(Config, FieldNamesAreUniqueAcrossSections) {
+  std::set<std::string> seen;
+  Config config;
+  Config::sections([&](auto member) {
+    using Section = std::remove_cvref_t<decltype(config.*member)>;
+    for (const std::string& name : field_names<Section>()) {
+      EXPECT_TRUE(seen.insert(name).second) << name << " stands in two sections";
+    }
+  });
+}
+
+TEST(Config, EveryDefaultIsWithinItsOwnField) {
+  Config config;
+  Config::sections([&](auto section_member) {
+    auto& section = config.*section_member;
+    std::remove_cvref_t<decltype(section)>::fields([&](const Field& field, auto member) {
+      const Setting setting{"section", std::string(field.name), Json(section.*member), "default"};
+      EXPECT_NO_THROW(assign(section.*member, field, setting)) << field.name;
+      EXPECT_FALSE(field.help.empty()) << field.name;
+    });
+  });
+}
+
+TEST(Config, EveryFieldSurvivesAnotherValueThroughJson) {
+  // Every field differs from its default, so a field that the dump or the reader forgets shows.
+  Config config;
+  config.model = {"gpt2-icl-tiny", 2,       4,       2,     32,          false, 48,
+                  "none",          false,   "rope",  100,   "scalar",    0.1,   0.5,
+                  "ssa",           "fused", "layer", "exp", {1.75, 2.5}, {"n"}, {"b"}};
+  config.task = {"icl-linear", "plain", 5, 15, 3, 7};
+  config.train = {10,   3,     2,   "adamw", 0.25, "cosine", 4,  0.5, 0.1, 0.8, 0.95,
+                  1e-5, false, 1.5, 9,       11,   12,       13, 14,  15,  1};
+  const Json dumped = to_json(config);
+  EXPECT_EQ(to_json(config_from_json(Json::parse(dumped.dump()), "run.json")), dumped);
+  const Json defaults = to_json(Config{});
+  for (const auto& [section, fields] : dumped.items()) {
+    for (const auto& [key, value] : fields.items()) {
+      if (key != "input" && key != "score") EXPECT_NE(value, defaults[section][key]) << key;
+    }
+  }
+}
+
+TEST(Config, FlagsGoOverTomlOverPreset) {
+  const std::string toml = "[model]\nwidth = 32\npreset = \"gpt2-icl-tiny\"";
+  EXPECT_EQ(config_of(toml).model.width, 32);
+  EXPECT_EQ(config_of(toml).model.layers, 3);
+  Settings settings = toml_settings(toml::parse(toml), "x.toml");
+  settings.push_back({"model", "width", 16, "--width"});
+  settings.push_back({"model", "preset", "attention-only-small", "--preset"});
+  const Config config = make_config(settings, "x.toml");
+  EXPECT_EQ(config.model.width, 16);
+  EXPECT_EQ(config.model.layers, 6);
+  EXPECT_FALSE(config.model.mlp);
+  EXPECT_EQ(config.model.preset, "attention-only-small");
+}
+
+TEST(Config, EveryPresetIsValid) {
+  for (const Preset& preset : presets()) {
+    const Config config =
+        make_config({{"model", "preset", std::string(preset.name), "test"}}, "test");
+    for (const auto& [key, value] : preset.values.items()) {
+      EXPECT_EQ(to_json(config)["model"][key], value) << preset.name;
+    }
+  }
+}
+
+TEST(Config, NestedDottedAndQuotedTomlKeysAreTheSame) {
+  for (const char* text : {"[model]\nlayers = 3", "model.layers = 3", "\"model.layers\" = 3"}) {
+    EXPECT_EQ(config_of(text).model.layers, 3) << text;
+  }
+  EXPECT_EQ(make_config(settings_of({{"model.layers", 3}}, "cell"), "cell").model.layers, 3);
+}
+
+TEST(Config, ErrorsNameOriginKeyValueAndWhatIsRight) {
+  EXPECT_EQ(error_of("[model]\nlayers = \"three\""),
+            "x.toml:2: model.layers = \"three\": expected an integer of at least 1");
+  EXPECT_EQ(error_of("[model]\nlayers = 0"),
+            "x.toml:2: model.layers = 0: expected an integer of at least 1");
+  EXPECT_EQ(error_of("[model]\nlayers = 2.0"),
+            "x.toml:2: model.layers = 2.0: expected an integer of at least 1");
+  EXPECT_EQ(error_of("[train]\nsteps = 0"),
+            "x.toml:2: train.steps = 0: expected an integer of at least 1");
+  EXPECT_EQ(error_of("[model]\ndropout = 1"),
+            "x.toml:2: model.dropout = 1: expected a finite number of at least 0 and below 1");
+  EXPECT_EQ(error_of("[model]\nmlp = 1"), "x.toml:2: model.mlp = 1: expected true or false");
+  EXPECT_EQ(error_of("[task]\n\nsampler = \"balance\""),
+            "x.toml:3: task.sampler = \"balance\": expected one of balanced, plain; did you mean "
+            "\"balanced\"?");
+  EXPECT_EQ(error_of("[model]\nscore_initial = [1.5, -1]"),
+            "x.toml:2: model.score_initial = [1.5,-1]: expected a list of finite numbers above 0");
+  EXPECT_EQ(error_of("[model]\nscore_frozen = \"n\""),
+            "x.toml:2: model.score_frozen = \"n\": expected a list of strings");
+}
+
+TEST(Config, UnknownNamesAreErrorsWithTheNearestKnownOne) {
+  EXPECT_EQ(error_of("[model]\nlayer = 3"),
+            "x.toml:2: unknown key model.layer; did you mean model.layers?");
+  EXPECT_EQ(error_of("[train]\nwidth = 3"),
+            "x.toml:2: unknown key train.width; did you mean model.width?");
+  EXPECT_EQ(error_of("[modle]\nlayers = 3"),
+            "x.toml:2: unknown section [modle]; did you mean [model]?");
+  EXPECT_EQ(error_of("layers = 3"), "x.toml:1: layers stands outside a [section]");
+}
+
+TEST(Config, NumbersThatAreNotFiniteAreRefused) {
+  for (const char* number : {"nan", "inf", "-inf"}) {
+    EXPECT_PRED2(contains, error_of(std::string("[train]\nlearning_rate = ") + number),
+                 "train.learning_rate = null: expected a finite number above 0");
+    EXPECT_PRED2(contains, error_of(std::string("[model]\nscore_initial = [") + number + "]"),
+                 "expected a list of finite numbers");
+  }
+}
+
+TEST(Config, IntegersBeyondInt64AreRefused) {
+  Setting setting{"train", "seed", std::numeric_limits<std::uint64_t>::max(), "run.json"};
+  EXPECT_THROW(make_config({setting}, "run.json"), std::invalid_argument);
+}
+
+TEST(Config, ValuesThatDoNotGoTogetherAreRefused) {
+  EXPECT_EQ(error_of("[model]\nwidth = 10\nheads = 4"),
+            "x.toml: model.width = 10 is not a multiple of model.heads = 4");
+  EXPECT_EQ(error_of("[model]\nkv_heads = 3"),
+            "x.toml: model.heads = 8 is not a multiple of model.kv_heads = 3");
+  EXPECT_EQ(error_of("[model]\nwidth = 24\npositions = \"rope\""),
+            "x.toml: model.positions = \"rope\" needs an even head dimension, but model.width / "
+            "model.heads = 3");
+  EXPECT_EQ(error_of("[task]\npoints_start = 50"),
+            "x.toml: task.points_start = 50 is above task.points_end = 41");
+  EXPECT_EQ(
+      error_of("[model]\nmax_positions = 80"),
+      "x.toml: task.points_end = 41 makes sequences of 82 tokens, but model.max_positions = 80");
+  EXPECT_EQ(error_of("[train]\nsteps = 5\nwarmup_steps = 6"),
+            "x.toml: train.warmup_steps = 6 is above train.steps = 5");
+}
+
+TEST(Config, ScoreParametersMustFitTheScore) {
+  EXPECT_EQ(error_of("[model]\nscore_initial = [1.5]"),
+            "x.toml: model.score_initial has 1 values, but ssa has 2 parameters");
+  EXPECT_EQ(
+      error_of("[model]\nscore_initial = [1.0, 0.8]"),
+      "x.toml: model.score_initial: n = 1 of ssa must be above 1 with parametrisation softplus");
+  EXPECT_EQ(error_of("[model]\nscore_initial = [0.5, 0.8]\nparametrisation = \"exp\""), "");
+  EXPECT_EQ(error_of("[model]\nscore_frozen = [\"c\"]"),
+            "x.toml: model.score_frozen: ssa has no parameter \"c\"");
+  EXPECT_EQ(error_of("[model]\nscore_frozen = [\"n\"]\nscore_trained = [\"n\"]"),
+            "x.toml: \"n\" stands in model.score_frozen and in model.score_trained");
+}
+
+TEST(Config, TrainsFollowsScoreThenLists) {
+  const ScoreInfo& ssa_score = find_score("ssa");
+  const ScoreInfo& temperature = find_score("temperature");
+  ModelConfig model;
+  EXPECT_TRUE(model.trains(ssa_score.params[0]));
+  EXPECT_FALSE(model.trains(temperature.params[0]));
+  model.score_frozen = {"n"};
+  model.score_trained = {"tau"};
+  EXPECT_FALSE(model.trains(ssa_score.params[0]));
+  EXPECT_TRUE(model.trains(ssa_score.params[1]));
+  EXPECT_TRUE(model.trains(temperature.params[0]));
+}
+
+TEST(Config, BrokenAndMissingFilesAreNamed) {
+  const auto error_reading = [](const std::filesystem::path& file) -> std::string {
+    try {
+      load_config(file);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error_reading("/nowhere/x.toml"), "/nowhere/x.toml: no such file");
+  EXPECT_EQ(error_reading("/"), "/: not a file");
+  const auto file = std::filesystem::path(testing::TempDir()) / "broken.toml";
+  std::ofstream(file) << "[model]\nlayers = \n";
+  EXPECT_PRED2(contains, error_reading(file), "broken.toml:2: not valid TOML: ");
+  std::ofstream(file) << "[model]\nlayers = 1979-05-27\n";
+  EXPECT_THROW(load_config(file), std::invalid_argument);
+  std::filesystem::remove(file);
+}
+
+TEST(Flags, TextBecomesAValueOfTheFieldsType) {
+  EXPECT_EQ(parse_text(std::int64_t{}, "12"), Json(12));
+  EXPECT_EQ(parse_text(std::int64_t{}, "12x"), Json("12x"));
+  EXPECT_EQ(parse_text(0.0, "1e-4"), Json(1e-4));
+  EXPECT_EQ(parse_text(true, "false"), Json(false));
+  EXPECT_EQ(parse_text(true, "yes"), Json("yes"));
+  EXPECT_EQ(parse_text(std::string(), "12"), Json("12"));
+  EXPECT_EQ(parse_text(std::vector<double>(), "1.5,0.8"), Json({1.5, 0.8}));
+  EXPECT_EQ(parse_text(std::vector<double>(), ""), Json::array());
+  EXPECT_EQ(parse_text(std::vector<double>(), "1.5,"), Json({1.5, ""}));
+  EXPECT_EQ(parse_text(std::vector<std::string>(), "n,b"), Json({"n", "b"}));
+}
+
+TEST(NearestName, IsTheOneOfSmallestEditDistance) {
+  const std::vector<std::string> names = {"layers", "heads", "kv_heads"};
+  EXPECT_EQ(nearest_name("layer", names), "layers");
+  EXPECT_EQ(nearest_name("head", names), "heads");
+  EXPECT_EQ(nearest_name("kvheads", names), "kv_heads");
+  EXPECT_EQ(nearest_name("", names), "heads");
+  EXPECT_EQ(nearest_name("x", {}), "");
+}
+
+}  // namespace
+}  // namespace ssa
