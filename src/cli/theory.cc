@@ -1,0 +1,117 @@
+// `ssa theory`: the two theorems, fitted against predicted slopes.
+#include "eval/theory.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "train/files.h"
+
+namespace ssa {
+namespace {
+
+/// Of max(1, |predicted slope|). The fits' own error is below 1e-3 at the scores' initial
+/// parameters.
+constexpr double kTolerance = 0.01;
+
+struct TheoryOptions {
+  std::vector<std::string> scores;
+  std::filesystem::path json;
+};
+
+std::string parameter_text(const ScoreInfo& score, const std::vector<double>& params) {
+  std::string text;
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    text += fmt::format("{}{}={:g}", i == 0 ? "" : " ", score.params[i].name, params[i]);
+  }
+  return text;
+}
+
+std::string row_text(const TheoremCurve& curve) {
+  std::string text = curve.theorem == "magnification" ? "x*(" : "x, (";
+  for (std::size_t i = 0; i < curve.row.size(); ++i) {
+    text += fmt::format("{}{:g}", i == 0 ? "" : ", ", curve.row[i]);
+  }
+  return text + ")";
+}
+
+Json to_json(const TheoremCurve& curve) {
+  Json params = Json::object();
+  const ScoreInfo& score = find_score(curve.score);
+  for (std::size_t i = 0; i < curve.params.size(); ++i) {
+    params[std::string(score.params[i].name)] = curve.params[i];
+  }
+  return {{"theorem", curve.theorem},
+          {"score", curve.score},
+          {"params", params},
+          {"case", curve.case_name},
+          {"row", curve.row},
+          {"axis", curve.log_axis ? "log" : "linear"},
+          {"x", curve.x},
+          {"log_miss", curve.log_miss},
+          {"fit_from", curve.fit_from},
+          {"fitted_slope", curve.fitted_slope},
+          {"predicted_slope", curve.predicted_slope}};
+}
+
+void theory(const TheoryOptions& options) {
+  std::vector<const ScoreInfo*> chosen;
+  for (const std::string& name : options.scores) chosen.push_back(&find_score(name));
+  if (chosen.empty()) {
+    for (const ScoreInfo& score : scores()) chosen.push_back(&score);
+  }
+
+  fmt::print(
+      "Slope of log(1 - p_max) in the tail: magnification multiplies a row of scores by x,\n"
+      "disproportion puts one score x beside the row.\n\n"
+      "{:<12} {:<12} {:<13} {:<21} {:<15} {:<9} {:>10} {:>10}\n",
+      "score", "parameters", "theorem", "case", "scores", "per unit", "fitted", "predicted");
+  Json theorems = Json::array();
+  std::vector<std::string> failed;
+  for (const ScoreInfo* score : chosen) {
+    std::vector<double> params;
+    for (const ParamInfo& parameter : score->params) params.push_back(parameter.initial);
+    for (const TheoremCurve& curve : measure_theorems(*score, params)) {
+      theorems.push_back(to_json(curve));
+      const bool holds = curve.holds(kTolerance);
+      if (!holds) failed.push_back(fmt::format("{}, {}", curve.score, curve.case_name));
+      // Adding 0 turns -0 into 0.
+      fmt::print("{:<12} {:<12} {:<13} {:<21} {:<15} {:<9} {:>10.4f} {:>10.4f}{}\n", curve.score,
+                 parameter_text(*score, params), curve.theorem, curve.case_name, row_text(curve),
+                 curve.log_axis ? "of log x" : "of x", curve.fitted_slope + 0.0,
+                 curve.predicted_slope + 0.0, holds ? "" : "  differs");
+    }
+  }
+  if (!options.json.empty()) {
+    write_json(options.json,
+               {{"schema", 1}, {"tolerance", kTolerance}, {"theorems", std::move(theorems)}});
+    fmt::print("\nCurves: {}\n", options.json.string());
+  }
+  if (!failed.empty()) {
+    throw std::runtime_error(fmt::format("theory: {} fitted slopes are off by more than {:g} %: {}",
+                                         failed.size(), 100 * kTolerance, fmt::join(failed, "; ")));
+  }
+}
+
+}  // namespace
+
+void add_theory(CLI::App& app, int&) {
+  const auto options = std::make_shared<TheoryOptions>();
+  app.add_option("--score", options->scores, "scoring function (may be repeated; default: all)")
+      ->allow_extra_args(false);
+  app.add_option("--json", options->json, "also write the curves to this file, for the report");
+  app.footer(
+      "Fails when a fitted slope is more than 1 % off.\n"
+      "Example: ssa theory --score softmax --score ssa --json theory.json");
+  app.callback([options] { theory(*options); });
+}
+
+}  // namespace ssa
