@@ -38,8 +38,10 @@ Batch InContextTask::validation_batch(std::int64_t index) const {
 
 torch::Tensor InContextTask::loss(const torch::Tensor& output, const Batch& batch) const {
   const torch::Tensor predictions = icl_predictions(output);
-  if (spec_.task == IclTask::linear) return torch::mse_loss(predictions, batch.targets);
-  return torch::binary_cross_entropy_with_logits(predictions, (batch.targets + 1) / 2);
+  // In the type of the output: the cross-entropy would else come out in that of the targets.
+  const torch::Tensor y = batch.targets.to(predictions.scalar_type());
+  if (spec_.task == IclTask::linear) return torch::mse_loss(predictions, y);
+  return torch::binary_cross_entropy_with_logits(predictions, (y + 1) / 2);
 }
 
 std::map<std::string, double> InContextTask::metrics(const torch::Tensor& output,
