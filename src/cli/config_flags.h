@@ -13,4 +13,7 @@ namespace ssa {
 /// gives are appended to `settings`, which must live until the arguments are parsed.
 void add_config_flags(CLI::App& app, Settings& settings);
 
+/// What --smoke puts over a config: does it run at all? The model stays as it is.
+const Json& smoke_values();
+
 }  // namespace ssa

@@ -23,18 +23,6 @@ struct TrainArguments {
   Settings flags;
 };
 
-/// What --smoke puts over a config: does it run at all? The model stays as it is.
-const Json& smoke_values() {
-  static const Json values = {{"train",
-                               {{"steps", 2},
-                                {"batch", 2},
-                                {"accumulation", 1},
-                                {"warmup_steps", 0},
-                                {"log_interval", 1},
-                                {"eval_batches", 1}}}};
-  return values;
-}
-
 /// The TOML file's values (a resumed run's own where no file is given), --smoke, then flags.
 Config config_of(const TrainArguments& arguments) {
   const std::string source =
@@ -68,6 +56,17 @@ void run_train(TrainArguments& arguments, int& exit_code) {
 }
 
 }  // namespace
+
+const Json& smoke_values() {
+  static const Json values = {{"train",
+                               {{"steps", 2},
+                                {"batch", 2},
+                                {"accumulation", 1},
+                                {"warmup_steps", 0},
+                                {"log_interval", 1},
+                                {"eval_batches", 1}}}};
+  return values;
+}
 
 void add_train(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<TrainArguments>();

@@ -1,0 +1,202 @@
+// `ssa reproduce`: a comparison from one file, and its table.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/config_flags.h"
+#include "experiment/comparison.h"
+#include "experiment/experiment.h"
+#include "experiment/results.h"
+#include "experiment/runner.h"
+#include "train/files.h"
+#include "train/run_folder.h"
+
+namespace ssa {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ReproduceOptions {
+  fs::path file, out, markdown;
+  std::int64_t jobs = 0;  ///< 0 = fill the cores
+  std::vector<std::string> variants;
+  bool list = false, table = false, all_metrics = false, smoke = false;
+};
+
+/// The experiment; with --smoke one seed of 2 steps a cell, evaluated on a few sequences.
+Experiment load(ReproduceOptions& options) {
+  Experiment experiment = load_experiment(
+      options.file, options.smoke ? settings_of(smoke_values(), "--smoke") : Settings());
+  if (options.smoke) {
+    std::erase_if(experiment.cells, [](const Cell& cell) { return cell.seed > 1; });
+    experiment.evaluation["sequences"] = 2;
+  }
+  if (options.out.empty()) {
+    options.out = fs::path("runs") / (experiment.settings.name + (options.smoke ? "-smoke" : ""));
+  }
+  return experiment;
+}
+
+/// Drops the cells of variants that --variant does not name.
+void keep_variants(std::vector<Work>& work, const Experiment& experiment,
+                   const std::vector<std::string>& variants) {
+  for (const std::string& name : variants) {
+    if (std::ranges::find(experiment.variants, name) == experiment.variants.end()) {
+      throw std::invalid_argument(
+          fmt::format("--variant {}: {} has no such variant; did you mean {}?", name,
+                      experiment.file.string(), nearest_name(name, experiment.variants)));
+    }
+  }
+  std::erase_if(work, [&](const Work& w) {
+    return !variants.empty() && std::ranges::find(variants, w.cell.variant) == variants.end();
+  });
+}
+
+/// Refuses a folder of something else; makes it and keeps the experiment's file beside the results.
+void prepare_folder(const Experiment& experiment, const fs::path& out) {
+  const fs::path copy = out / "experiment.toml";
+  if (fs::exists(out) && !fs::is_directory(out)) {
+    throw std::runtime_error(fmt::format("{}: is a file, not a folder", out.string()));
+  }
+  if (fs::exists(out) && !fs::is_empty(out) && !fs::exists(copy)) {
+    throw std::runtime_error(fmt::format(
+        "{}: holds other files and no experiment.toml: use another --out", out.string()));
+  }
+  fs::create_directories(out);
+  std::ifstream in(experiment.file, std::ios::binary);
+  write_file(copy, std::string(std::istreambuf_iterator<char>(in), {}));
+}
+
+std::string state_of(const Cell& cell, const std::vector<Work>& left, const fs::path& out) {
+  const bool finished =
+      std::ranges::none_of(left, [&](const Work& work) { return work.cell.name() == cell.name(); });
+  if (finished) return "finished";
+  const fs::path run = out / cell.run();
+  const auto steps = holds_run(run) ? checkpoint_steps(run) : std::vector<std::int64_t>();
+  return steps.empty() ? "to do"
+                       : fmt::format("at step {} of {}", steps.back(), cell.config.train.steps);
+}
+
+void list_cells(const Experiment& experiment, const std::vector<Work>& left, const fs::path& out) {
+  for (const Cell& cell : experiment.cells) {
+    const ModelConfig& model = cell.config.model;
+    fmt::print("{}: {}, {} layers, {} heads, width {}, {} steps of {}: {}\n", cell.name(),
+               cell.config.task.name, model.layers, model.heads, model.width,
+               cell.config.train.steps, cell.config.train.batch, state_of(cell, left, out));
+  }
+  fmt::print("{} cells, {} left; folder {}\n", experiment.cells.size(), left.size(), out.string());
+}
+
+/// The command that makes the same table, with what differs from the defaults.
+std::string command_line(const ReproduceOptions& options) {
+  return fmt::format("ssa reproduce {} --out {}{}", options.file.string(), options.out.string(),
+                     options.smoke ? " --smoke" : "");
+}
+
+/// Prints the table, writes table.json and, if asked for, the Markdown file.
+void show_table(const Experiment& experiment, const ReproduceOptions& options) {
+  bool cut_off = false;
+  const std::vector<CellResult> results = read_results(results_file(options.out), cut_off);
+  const std::vector<ComparisonRow> rows = compare(experiment, results);
+  if (rows.empty()) {
+    throw std::runtime_error(fmt::format("{}: no finished cell of {} yet",
+                                         results_file(options.out).string(),
+                                         experiment.file.string()));
+  }
+  const std::vector<std::string> everything = {"*"};
+  const std::vector<ComparisonRow> shown =
+      matching(rows, options.all_metrics ? everything : experiment.settings.metrics);
+  const std::size_t missing = unfinished(experiment, results).size();
+  std::string notes = std::string(kTableNotes);
+  if (missing > 0) {
+    notes += fmt::format("{} of {} cells are not finished and not in the table.\n", missing,
+                         experiment.cells.size());
+  }
+  fmt::print("\n{}\n{}", format_table(shown, TableStyle::kText), notes);
+  write_json(options.out / "table.json", to_json(rows));
+  if (!options.markdown.empty()) {
+    write_file(options.markdown, fmt::format("# {}\n\nCommand: `{}`\n\n{}\n{}",
+                                             experiment.settings.name, command_line(options),
+                                             format_table(shown, TableStyle::kMarkdown), notes));
+  }
+  fmt::print("\nAll {} rows: {}\nReport: python -m ssa_attention.report {} -o report.html\n",
+             rows.size(), (options.out / "table.json").string(), options.out.string());
+}
+
+int run_experiment(const Experiment& experiment, const ReproduceOptions& options) {
+  prepare_folder(experiment, options.out);
+  const RunLock lock(options.out);
+  bool cut_off = false;
+  const std::vector<CellResult> results = read_results(results_file(options.out), cut_off);
+  if (cut_off) {
+    fmt::print("{}: its last line was cut off; that cell is evaluated again\n",
+               results_file(options.out).string());
+  }
+  check_unchanged(experiment, results, options.out);
+  std::vector<Work> work = unfinished(experiment, results);
+  keep_variants(work, experiment, options.variants);
+  // Not the file it was started from, which a build may replace meanwhile: this very program.
+  const CellRunner runner{"/proc/self/exe", options.out,
+                          options.jobs > 0 ? options.jobs : default_jobs(experiment)};
+  if (!work.empty()) {
+    fmt::print("{}: {} of {} cells to run, {} at once; folder {}\n", experiment.settings.name,
+               work.size(), experiment.cells.size(), runner.jobs, options.out.string());
+    std::fflush(stdout);
+  }
+  const RunOutcome outcome = run_cells(experiment, work, results, runner);
+  if (outcome.interrupted != 0) {
+    fmt::print("stopped; the same command goes on: {}\n", command_line(options));
+    return 128 + outcome.interrupted;
+  }
+  if (outcome.failed.size() < work.size() || !results.empty()) show_table(experiment, options);
+  for (const std::string& failure : outcome.failed)
+    fmt::print(stderr, "ssa: failed: {}\n", failure);
+  return outcome.failed.empty() ? 0 : 1;
+}
+
+int reproduce(ReproduceOptions options) {
+  const Experiment experiment = load(options);
+  if (!options.list && !options.table) return run_experiment(experiment, options);
+  bool cut_off = false;
+  const std::vector<CellResult> results = read_results(results_file(options.out), cut_off);
+  check_unchanged(experiment, results, options.out);
+  if (options.list) {
+    list_cells(experiment, unfinished(experiment, results), options.out);
+  } else {
+    show_table(experiment, options);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_reproduce(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<ReproduceOptions>();
+  app.add_option("config", options->file, "an experiment, such as configs/experiments/quick.toml")
+      ->required();
+  app.add_option("--out", options->out, "folder of runs and results (default: runs/NAME)");
+  app.add_option("--jobs", options->jobs, "cells at once (default: as many as fill the cores)")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{4096}));
+  app.add_option("--variant", options->variants, "run only this variant (may be repeated)");
+  app.add_flag("--list", options->list, "list the cells and how far they are; run nothing");
+  app.add_flag("--table", options->table, "print the table of what is finished; run nothing")
+      ->excludes("--list");
+  app.add_flag("--all-metrics", options->all_metrics, "print every metric, not experiment.metrics");
+  app.add_flag("--smoke", options->smoke, "try it: one seed, 2 steps a cell");
+  app.add_option("--markdown", options->markdown, "also write the table to this Markdown file");
+  app.footer(
+      "Finished cells are kept in results.jsonl; the same command goes on where it stopped.\n"
+      "Example: ssa reproduce configs/experiments/quick.toml --out runs/quick");
+  app.callback([options, &exit_code] { exit_code = reproduce(*options); });
+}
+
+}  // namespace ssa

@@ -1,0 +1,158 @@
+#include "experiment/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace ssa {
+namespace {
+
+/// Results of one variant and evaluation, by score and seed.
+using Group = std::map<std::string, std::map<std::int64_t, const CellResult*>>;
+
+double metric_value(const CellResult& result, const std::string& metric) {
+  const Json& value = result.metrics.at(metric);
+  return value.is_number() ? value.get<double>() : std::nan("");
+}
+
+/// Values of one score minus those of softmax, for the seeds that both have.
+std::vector<double> paired_differences(const Group& group, const std::string& score,
+                                       const std::string& metric) {
+  std::vector<double> differences;
+  const auto baseline = group.find(std::string(kBaselineScore));
+  if (baseline == group.end() || score == kBaselineScore) return differences;
+  for (const auto& [seed, result] : group.at(score)) {
+    const auto other = baseline->second.find(seed);
+    if (other == baseline->second.end() || !other->second->metrics.contains(metric)) continue;
+    differences.push_back(metric_value(*result, metric) - metric_value(*other->second, metric));
+  }
+  return differences;
+}
+
+std::string verdict(const Estimate& difference, std::int64_t steps) {
+  if (difference.count == 0) return "";
+  if (steps < kSmokeSteps) return "smoke run, no verdict";
+  if (difference.count < kVerdictSeeds) return "no verdict: too few seeds";
+  if (!std::isfinite(difference.mean)) return "no verdict: not finite";
+  if (std::abs(difference.mean) <= difference.half_width) return "no difference measurable";
+  return difference.mean < 0 ? "lower" : "higher";
+}
+
+std::vector<std::pair<std::string, double>> baseline_values(const CellResult& result,
+                                                            const std::string& metric) {
+  std::vector<std::pair<std::string, double>> values;
+  for (const auto& [name, metrics] : result.baselines.items()) {
+    if (!metrics.contains(metric)) continue;
+    const Json& value = metrics.at(metric);
+    values.emplace_back(name, value.is_number() ? value.get<double>() : std::nan(""));
+  }
+  return values;
+}
+
+ComparisonRow make_row(const Group& group, const std::string& score, const std::string& metric) {
+  std::vector<double> values;
+  std::vector<std::int64_t> seeds;
+  for (const auto& [seed, result] : group.at(score)) {
+    if (!result->metrics.contains(metric)) continue;
+    values.push_back(metric_value(*result, metric));
+    seeds.push_back(seed);
+  }
+  const CellResult& first = *group.at(score).begin()->second;
+  const std::vector<double> differences = paired_differences(group, score, metric);
+  ComparisonRow row{first.variant,
+                    first.task,
+                    first.evaluation,
+                    metric,
+                    score,
+                    first.steps,
+                    first.batch,
+                    first.layers,
+                    first.heads,
+                    first.width,
+                    first.parameters,
+                    std::move(seeds),
+                    estimate(values),
+                    estimate(differences),
+                    "",
+                    baseline_values(first, metric)};
+  row.verdict = verdict(row.difference, row.steps);
+  return row;
+}
+
+/// Metrics of a group in the order in which its evaluations list them.
+std::vector<std::string> metric_names(const Group& group) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  for (const auto& [score, seeds] : group) {
+    for (const auto& [seed, result] : seeds) {
+      for (const auto& [metric, value] : result->metrics.items()) {
+        if (seen.insert(metric).second) names.push_back(metric);
+      }
+    }
+  }
+  return names;
+}
+
+/// The scores of a variant in the order of its cells.
+std::vector<std::string> scores_of(const Experiment& experiment, const std::string& variant) {
+  std::vector<std::string> scores;
+  for (const Cell& cell : experiment.cells) {
+    const bool known = std::ranges::find(scores, cell.score) != scores.end();
+    if (cell.variant == variant && !known) scores.push_back(cell.score);
+  }
+  return scores;
+}
+
+}  // namespace
+
+std::vector<ComparisonRow> compare(const Experiment& experiment,
+                                   const std::vector<CellResult>& results) {
+  std::vector<ComparisonRow> rows;
+  for (const std::string& variant : experiment.variants) {
+    for (const std::string& evaluation : experiment.settings.evaluations) {
+      Group group;
+      for (const CellResult& result : results) {
+        const bool wanted = result.variant == variant && result.evaluation == evaluation;
+        if (wanted) group[result.score][result.seed] = &result;
+      }
+      for (const std::string& metric : metric_names(group)) {
+        for (const std::string& score : scores_of(experiment, variant)) {
+          if (group.contains(score)) rows.push_back(make_row(group, score, metric));
+        }
+      }
+    }
+  }
+  return rows;
+}
+
+Json to_json(const std::vector<ComparisonRow>& rows) {
+  Json out = Json::array();
+  // nlohmann/json writes a number that is not finite as null.
+  for (const ComparisonRow& row : rows) {
+    const bool paired = row.difference.count > 0;
+    Json baselines = Json::object();
+    for (const auto& [name, value] : row.baselines) baselines[name] = value;
+    out.push_back({{"variant", row.variant},
+                   {"metric", row.metric},
+                   {"score", row.score},
+                   {"task", row.task},
+                   {"evaluation", row.evaluation},
+                   {"seeds", row.seeds},
+                   {"steps", row.steps},
+                   {"batch", row.batch},
+                   {"layers", row.layers},
+                   {"heads", row.heads},
+                   {"width", row.width},
+                   {"parameters", row.parameters},
+                   {"mean", row.value.mean},
+                   {"interval", row.value.half_width},
+                   {"difference", paired ? Json(row.difference.mean) : Json()},
+                   {"difference_interval", paired ? Json(row.difference.half_width) : Json()},
+                   {"verdict", row.verdict},
+                   {"baselines", baselines}});
+  }
+  return out;
+}
+
+}  // namespace ssa

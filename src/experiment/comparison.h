@@ -1,0 +1,56 @@
+// The table of an experiment: for every variant and metric the scores side by side, over seeds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "experiment/results.h"
+#include "experiment/statistics.h"
+
+namespace ssa {
+
+/// No verdict from fewer seeds than this.
+inline constexpr std::int64_t kVerdictSeeds = 3;
+/// A row of fewer in-context-learning steps than this is called a smoke run.
+inline constexpr std::int64_t kSmokeSteps = 1000;
+
+/// One metric of one variant under one score.
+struct ComparisonRow {
+  std::string variant, task, evaluation, metric, score;
+  std::int64_t steps, batch, layers, heads, width, parameters;
+  std::vector<std::int64_t> seeds;
+  Estimate value;
+  /// Score minus softmax, paired by seed; count 0 for softmax itself and where it was not run.
+  Estimate difference;
+  /// "lower", "higher", "no difference measurable", or why there is no verdict; "" for softmax.
+  std::string verdict;
+  std::vector<std::pair<std::string, double>> baselines;  ///< e.g. {"constant", 0.5}
+};
+
+/// Rows in the order of the experiment's variants, then of metrics, then of scores.
+std::vector<ComparisonRow> compare(const Experiment& experiment,
+                                   const std::vector<CellResult>& results);
+
+/// What a reader of the table must know.
+inline constexpr std::string_view kTableNotes =
+    "Values are means over seeds ± the half width of the 95 % interval (Student's t). difference "
+    "is "
+    "score minus softmax, paired by seed.\n"
+    "lower / higher: that interval excludes 0, as about one row in twenty does by chance alone.\n";
+
+/// Those whose metric matches one of the patterns (as in file names: * and ?).
+std::vector<ComparisonRow> matching(const std::vector<ComparisonRow>& rows,
+                                    const std::vector<std::string>& patterns);
+
+/// table.json (docs/formats.md).
+Json to_json(const std::vector<ComparisonRow>& rows);
+
+enum class TableStyle { kText, kMarkdown };
+
+/// One table per variant, softmax and one other score to a line, steps and seeds on every line.
+std::string format_table(const std::vector<ComparisonRow>& rows, TableStyle style);
+
+}  // namespace ssa

@@ -1,0 +1,280 @@
+#include "experiment/experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include "config/toml.h"
+#include "eval/icl_shift.h"
+
+namespace ssa {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
+
+std::string place(const std::string& file, const toml::node& node) {
+  return fmt::format("{}:{}", file, node.source().begin.line);
+}
+
+/// Names of folders are made of these, so that runs/VARIANT/SCORE/seed-K is what it looks like.
+void check_name(const std::string& name, const std::string& what, const std::string& origin) {
+  const bool plain = std::ranges::all_of(
+      name, [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '.' || c == '_'; });
+  if (name.empty() || name.front() == '.' || !plain) {
+    refuse(
+        fmt::format("{}: {} \"{}\": expected letters, digits, dashes, underscores and inner dots",
+                    origin, what, name));
+  }
+}
+
+void check_distinct(const std::vector<std::string>& names, const std::string& what,
+                    const std::string& origin) {
+  if (names.empty()) refuse(fmt::format("{}: {} is empty", origin, what));
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    if (!seen.insert(name).second) {
+      refuse(fmt::format("{}: {} names \"{}\" twice", origin, what, name));
+    }
+  }
+}
+
+/// Sets a field of an experiment's own section; an unknown key is an error.
+template <class Section>
+void read_field(Section& section, std::string_view key, const toml::node& value,
+                const std::string& file) {
+  const std::string origin = place(file, value);
+  const Setting setting{std::string(Section::kSection), std::string(key),
+                        toml_to_json(value, origin), origin};
+  if (!apply(section, setting)) {
+    refuse(fmt::format("{}: unknown key {}.{}; did you mean {}.{}?", origin, setting.section,
+                       setting.key, setting.section,
+                       nearest_name(setting.key, field_names<Section>())));
+  }
+}
+
+toml::table& as_table(toml::node& node, const std::string& what, const std::string& file) {
+  if (!node.is_table()) refuse(fmt::format("{}: {} must be a table", place(file, node), what));
+  return *node.as_table();
+}
+
+/// A [[variant]]: which scores and seeds it is run with, and its own settings.
+struct Variant {
+  std::string name;
+  std::vector<std::string> scores;
+  std::int64_t seeds;
+  Settings settings;
+
+  static constexpr std::string_view kSection = "variant";
+  template <class Visit>
+  static void fields(Visit&& visit) {
+    using C = Variant;
+    visit(Field{.name = "name", .help = "names the folder and the rows of the table"}, &C::name);
+    visit(Field{.name = "scores", .help = "instead of the experiment's"}, &C::scores);
+    visit(Field{.name = "seeds", .help = "instead of the experiment's", .least = 1}, &C::seeds);
+  }
+};
+
+/// Empties the table: what is read is taken out (a copied node would no longer know its line).
+Variant read_variant(toml::table& table, const ExperimentConfig& experiment,
+                     const std::string& file) {
+  const std::string origin = place(file, table);
+  Variant variant{"", experiment.scores, experiment.seeds, {}};
+  std::vector<std::string> own;  // sections are tables; everything else is a key of the variant
+  for (const auto& [key, value] : table) {
+    if (value.is_table()) continue;
+    read_field(variant, key.str(), value, file);
+    own.emplace_back(key);
+  }
+  for (const std::string& key : own) table.erase(key);
+  check_name(variant.name, "variant name", origin);
+  check_distinct(variant.scores, "variant.scores", origin);
+  variant.settings = toml_settings(table, file);
+  return variant;
+}
+
+std::vector<Variant> read_variants(toml::table& table, const ExperimentConfig& experiment,
+                                   const std::string& file) {
+  std::vector<Variant> variants;
+  std::vector<std::string> names;
+  toml::node* node = table.get("variant");
+  if (node != nullptr && !node->is_array_of_tables()) {
+    refuse(fmt::format("{}: write variants as [[variant]]", place(file, *node)));
+  }
+  if (node != nullptr) {
+    for (toml::node& element : *node->as_array()) {
+      variants.push_back(read_variant(*element.as_table(), experiment, file));
+      names.push_back(variants.back().name);
+    }
+  }
+  if (variants.empty()) refuse(fmt::format("{}: there is no [[variant]]", file));
+  check_distinct(names, "[[variant]]", file);
+  return variants;
+}
+
+/// The settings of every label: [scores.LABEL], or just the score of that name.
+std::map<std::string, Settings> read_scores(toml::table& table, const std::set<std::string>& used,
+                                            const std::string& file) {
+  std::map<std::string, Settings> settings;
+  if (toml::node* node = table.get("scores")) {
+    for (auto&& [key, value] : as_table(*node, "scores", file)) {
+      const std::string label(key);
+      check_name(label, "score", place(file, value));
+      if (!used.contains(label)) {
+        refuse(fmt::format("{}: [scores.{}] is used by no variant; did you mean \"{}\"?",
+                           place(file, value), label,
+                           nearest_name(label, std::vector(used.begin(), used.end()))));
+      }
+      settings[label] = toml_settings(as_table(value, "scores." + label, file), file);
+    }
+  }
+  const std::vector<std::string> known = score_names();
+  for (const std::string& label : used) {
+    Settings& own = settings[label];
+    const bool named = std::ranges::any_of(
+        own, [](const Setting& s) { return s.section == "model" && s.key == "score"; });
+    if (named) continue;
+    if (std::ranges::find(known, label) == known.end()) {
+      refuse(
+          fmt::format("{}: unknown score \"{}\"; did you mean \"{}\"? (a label of your own needs "
+                      "[scores.{}] model.score = …)",
+                      file, label, nearest_name(label, known), label));
+    }
+    own.push_back({"model", "score", label, file});
+  }
+  return settings;
+}
+
+/// What [evaluation] gives, its keys and types checked.
+Json read_evaluation(toml::table& table, const std::string& file) {
+  Json given = Json::object();
+  toml::node* node = table.get("evaluation");
+  if (node == nullptr) return given;
+  EvaluationConfig values;
+  for (const auto& [key, value] : as_table(*node, "evaluation", file)) {
+    read_field(values, key.str(), value, file);
+    given[std::string(key)] = toml_to_json(value, place(file, value));
+  }
+  return given;
+}
+
+/// The suite's own checks, before any cell has run.
+void check_evaluation(const Experiment& experiment) {
+  const Json& given = experiment.evaluation;
+  try {
+    IclShiftOptions options;
+    options.grid = given.value("grid", options.grid);
+    options.sequences = given.value("sequences", options.sequences);
+    options.huge_position = given.value("huge_position", options.huge_position);
+    if (given.contains("sampler")) options.sampler = icl_sampler(given.at("sampler"));
+    for (const Cell& cell : experiment.cells) {
+      const IclTask task = icl_task(cell.config.task.name);
+      options.sweep = icl_sweep(options.grid, task);
+      icl_shifts(task, options);
+    }
+  } catch (const std::invalid_argument& error) {
+    refuse(fmt::format("{}: [evaluation]: {}", experiment.file.string(), error.what()));
+  }
+}
+
+ExperimentConfig read_experiment(toml::table& table, const std::string& file) {
+  if (!table.contains("experiment")) {
+    refuse(fmt::format("{}: there is no [experiment]; a training config is for `ssa train`", file));
+  }
+  ExperimentConfig settings;
+  for (const auto& [key, value] : as_table(*table.get("experiment"), "experiment", file)) {
+    read_field(settings, key.str(), value, file);
+  }
+  check_name(settings.name, "experiment.name", file);
+  check_distinct(settings.scores, "experiment.scores", file);
+  check_distinct(settings.evaluations, "experiment.evaluations", file);
+  return settings;
+}
+
+/// Settings from the most general to the most special; later ones hold.
+Config cell_config(const std::vector<const Settings*>& layers, std::int64_t seed,
+                   const std::string& origin) {
+  Settings settings;
+  for (const Settings* layer : layers) {
+    for (const Setting& setting : *layer) {
+      if (setting.section == "train" && setting.key == "seed") {
+        refuse(fmt::format("{}: train.seed: the cells are numbered by experiment.seeds",
+                           setting.origin));
+      }
+      settings.push_back(setting);
+    }
+  }
+  settings.push_back({"train", "seed", seed, origin});
+  return make_config(settings, origin);
+}
+
+}  // namespace
+
+std::filesystem::path Cell::run() const {
+  return std::filesystem::path("runs") / variant / score / fmt::format("seed-{}", seed);
+}
+
+std::string Cell::name() const { return fmt::format("{} {} seed {}", variant, score, seed); }
+
+Experiment load_experiment(const std::filesystem::path& path, const Settings& overrides) {
+  toml::table table = read_toml(path);
+  const std::string file = path.string();
+  Experiment experiment;
+  experiment.file = path;
+  experiment.settings = read_experiment(table, file);
+  experiment.evaluation = read_evaluation(table, file);
+  const std::vector<Variant> variants = read_variants(table, experiment.settings, file);
+  std::set<std::string> used;
+  std::int64_t seeds = 0;
+  for (const Variant& variant : variants) {
+    experiment.variants.push_back(variant.name);
+    used.insert(variant.scores.begin(), variant.scores.end());
+    seeds = std::max(seeds, variant.seeds);
+  }
+  const auto scores = read_scores(table, used, file);
+  // What is left is a training config: what every cell starts from.
+  for (const char* own : {"experiment", "evaluation", "scores", "variant"}) table.erase(own);
+  const Settings base = toml_settings(table, file);
+  for (std::int64_t seed = 1; seed <= seeds; ++seed) {
+    for (const Variant& variant : variants) {
+      if (seed > variant.seeds) continue;
+      for (const std::string& score : variant.scores) {
+        const std::string origin =
+            fmt::format("{}: variant {}, score {}", file, variant.name, score);
+        experiment.cells.push_back(
+            {variant.name, score, seed,
+             cell_config({&base, &variant.settings, &scores.at(score), &overrides}, seed, origin)});
+      }
+    }
+  }
+  check_evaluation(experiment);
+  return experiment;
+}
+
+std::string first_difference(const Json& before, const Json& now) {
+  // Flattened, a config is "/train/steps" -> value.
+  const Json old_fields = before.flatten();
+  const Json new_fields = now.flatten();
+  const auto shown = [](const Json& fields, const std::string& key) {
+    return fields.contains(key) ? fields.at(key).dump() : std::string("absent");
+  };
+  std::set<std::string> keys;
+  for (const auto& fields : {old_fields, new_fields}) {
+    for (const auto& [key, value] : fields.items()) keys.insert(key);
+  }
+  keys.erase("/train/threads");
+  keys.erase("");  // what an empty object is flattened to
+  for (const std::string& key : keys) {
+    const std::string was = shown(old_fields, key);
+    const std::string is = shown(new_fields, key);
+    if (was == is) continue;
+    std::string name = key.substr(1);
+    std::ranges::replace(name, '/', '.');
+    return fmt::format("{} = {}, now {}", name, was, is);
+  }
+  return "";
+}
+
+}  // namespace ssa

@@ -1,0 +1,102 @@
+// A comparison described by one TOML file: variants × scores × seeds × evaluations.
+//
+//   [experiment]            name, scores, seeds, evaluations, metrics
+//   [evaluation]            options of the evaluations
+//   [model] [task] [train]  what every cell starts from: the keys of a training config
+//   [scores.LABEL]          keys for that score only; without model.score the label is the score
+//   [[variant]]             name, keys for that variant, optionally its own scores and seeds
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/config.h"
+
+namespace ssa {
+
+/// The score that differences are taken to.
+inline constexpr std::string_view kBaselineScore = "softmax";
+
+struct ExperimentConfig {
+  static constexpr std::string_view kSection = "experiment";
+
+  std::string name;
+  std::vector<std::string> scores = {"softmax", "ssa"};
+  std::int64_t seeds = 3;
+  std::vector<std::string> evaluations = {"icl-shift"};
+  std::vector<std::string> metrics = {"*"};
+
+  template <class Visit>
+  static void fields(Visit&& visit) {
+    using C = ExperimentConfig;
+    visit(Field{.name = "name", .help = "letters, digits, dots and dashes; names the folder"},
+          &C::name);
+    visit(Field{.name = "scores", .help = "scoring functions, or labels of [scores.LABEL]"},
+          &C::scores);
+    visit(Field{.name = "seeds", .help = "how many: seeds 1, 2, …", .least = 1}, &C::seeds);
+    visit(Field{.name = "evaluations", .help = "what is measured", .choices = {"icl-shift"}},
+          &C::evaluations);
+    visit(
+        Field{.name = "metrics",
+              .help = "which metrics the printed table shows: patterns such as \"sigma=*/wrong\""},
+        &C::metrics);
+  }
+};
+
+/// Options of the evaluations; one that is not given is left to `ssa eval`.
+struct EvaluationConfig {
+  static constexpr std::string_view kSection = "evaluation";
+
+  std::string grid;
+  std::int64_t sequences = 0;
+  std::int64_t data_seed = 0;
+  std::string sampler;
+  std::int64_t huge_position = 0;
+
+  template <class Visit>
+  static void fields(Visit&& visit) {
+    using C = EvaluationConfig;
+    visit(Field{.name = "grid", .help = "values of the shifts: reduced or full"}, &C::grid);
+    visit(Field{.name = "sequences", .help = "sequences of every shift", .least = 1},
+          &C::sequences);
+    visit(Field{.name = "data_seed", .help = "seed of the sequences", .least = 0}, &C::data_seed);
+    visit(Field{.name = "sampler", .help = "inputs of the quantifiers: balanced or plain"},
+          &C::sampler);
+    visit(Field{.name = "huge_position", .help = "position of the huge value, from 1", .least = 1},
+          &C::huge_position);
+  }
+};
+
+/// One training run. Its evaluations follow it.
+struct Cell {
+  std::string variant, score;
+  std::int64_t seed;
+  Config config;
+
+  /// runs/VARIANT/SCORE/seed-K, below the experiment's folder.
+  std::filesystem::path run() const;
+  /// "VARIANT SCORE seed K", as progress lines say it.
+  std::string name() const;
+};
+
+struct Experiment {
+  std::filesystem::path file;
+  ExperimentConfig settings;
+  Json evaluation;  ///< [evaluation], as `ssa eval` flags: {"sequences": 6400, …}
+  std::vector<std::string> variants;  ///< in the order of the file
+  std::vector<Cell> cells;            ///< seeds outermost: early results are whole comparisons
+};
+
+/// Reads and validates all of it; `overrides` go over every cell. Throws std::runtime_error or
+/// std::invalid_argument whose one line names file, line and key, and the nearest known name of an
+/// unknown one.
+Experiment load_experiment(const std::filesystem::path& file, const Settings& overrides = {});
+
+/// "train.steps: 1000, now 2000" for the first field that differs, "" if none does. The thread
+/// count is left out: it follows from the machine and the number of jobs.
+std::string first_difference(const Json& before, const Json& now);
+
+}  // namespace ssa

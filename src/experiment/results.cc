@@ -1,0 +1,209 @@
+#include "experiment/results.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <stdexcept>
+
+#include "train/files.h"
+
+namespace ssa {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_text(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw std::runtime_error(fmt::format("{}: cannot be read", file.string()));
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// values[key] as T. Throws naming `origin` and the key.
+template <class T>
+T field(const Json& values, const char* key, const std::string& origin) {
+  try {
+    return values.at(key).get<T>();
+  } catch (const Json::exception& error) {
+    throw std::runtime_error(fmt::format("{}: field \"{}\": {}", origin, key, error.what()));
+  }
+}
+
+/// A number, NaN where the file holds null.
+double number(const Json& values, const char* key, const std::string& origin) {
+  return values.contains(key) && values.at(key).is_null() ? std::numeric_limits<double>::quiet_NaN()
+                                                          : field<double>(values, key, origin);
+}
+
+Json to_json(const CellResult& r) {
+  return {{"variant", r.variant},
+          {"score", r.score},
+          {"seed", r.seed},
+          {"task", r.task},
+          {"evaluation", r.evaluation},
+          {"steps", r.steps},
+          {"parameters", r.parameters},
+          {"layers", r.layers},
+          {"width", r.width},
+          {"heads", r.heads},
+          {"batch", r.batch},
+          {"seconds", r.seconds},
+          {"run", r.run},
+          {"metrics", r.metrics},
+          {"baselines", r.baselines},
+          {"config", r.config},
+          {"options", r.options}};
+}
+
+CellResult from_json(const Json& values, const std::string& origin) {
+  CellResult r;
+  r.variant = field<std::string>(values, "variant", origin);
+  r.score = field<std::string>(values, "score", origin);
+  r.seed = field<std::int64_t>(values, "seed", origin);
+  r.task = field<std::string>(values, "task", origin);
+  r.evaluation = field<std::string>(values, "evaluation", origin);
+  r.steps = field<std::int64_t>(values, "steps", origin);
+  r.parameters = field<std::int64_t>(values, "parameters", origin);
+  r.layers = field<std::int64_t>(values, "layers", origin);
+  r.width = field<std::int64_t>(values, "width", origin);
+  r.heads = field<std::int64_t>(values, "heads", origin);
+  r.batch = field<std::int64_t>(values, "batch", origin);
+  r.seconds = number(values, "seconds", origin);
+  r.run = field<std::string>(values, "run", origin);
+  r.metrics = field<Json>(values, "metrics", origin);
+  r.baselines = field<Json>(values, "baselines", origin);
+  r.config = field<Json>(values, "config", origin);
+  r.options = field<Json>(values, "options", origin);
+  return r;
+}
+
+[[noreturn]] void fail_io(const fs::path& file, const char* what) {
+  throw std::runtime_error(fmt::format("{}: {}: {}", file.string(), what, std::strerror(errno)));
+}
+
+/// "sigma=5/40", "none/40", "grid=5x2/40": the part of a metric's key that names the shift.
+std::string shift_key(const Json& row, const std::string& origin) {
+  const auto shift = field<std::string>(row, "shift", origin);
+  std::string value;
+  if (row.contains("value") && row.at("value").is_array()) {
+    for (const Json& part : row.at("value")) {
+      value += fmt::format("{}{:g}", value.empty() ? "=" : "x", part.get<double>());
+    }
+  } else if (row.contains("value") && row.at("value").is_number() && shift != "none") {
+    value = fmt::format("={:g}", row.at("value").get<double>());
+  }
+  return shift + value;
+}
+
+/// Means over the heads of the last layer of what evals/icl-shift.json says about attention.
+void add_attention(Json& metrics, const Json& evaluation, const std::string& origin) {
+  if (!evaluation.contains("attention")) return;
+  const Json& rows = evaluation.at("attention");
+  std::int64_t last = 0;
+  for (const Json& row : rows) last = std::max(last, field<std::int64_t>(row, "layer", origin));
+  std::map<std::string, std::int64_t> heads;
+  for (const Json& row : rows) {
+    if (field<std::int64_t>(row, "layer", origin) != last) continue;
+    const std::string shift = shift_key(row, origin);
+    const auto seen = static_cast<double>(heads[shift]++);
+    for (const auto& [name, key] : {std::pair{"mass_on_huge", "mass-on-huge"},
+                                    std::pair{"entropy", "entropy"}, std::pair{"p_max", "p-max"}}) {
+      if (!row.contains(name)) continue;
+      Json& mean = metrics[fmt::format("{}/last-layer/{}", shift, key)];
+      const double before = mean.is_number() ? mean.get<double>() : 0.0;
+      mean = before + (number(row, name, origin) - before) / (seen + 1);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<CellResult> read_results(const fs::path& file, bool& cut_off) {
+  cut_off = false;
+  std::vector<CellResult> results;
+  if (!fs::exists(file)) return results;
+  const std::string text = read_text(file);
+  std::size_t begin = 0;
+  for (std::size_t line = 1; begin < text.size(); ++line) {
+    const std::size_t end = text.find('\n', begin);
+    if (end == std::string::npos) {
+      cut_off = true;
+      break;
+    }
+    const std::string origin = fmt::format("{}:{}", file.string(), line);
+    try {
+      results.push_back(from_json(Json::parse(text.substr(begin, end - begin)), origin));
+    } catch (const Json::parse_error& error) {
+      throw std::runtime_error(fmt::format("{}: not valid JSON: {}", origin, error.what()));
+    }
+    begin = end + 1;
+  }
+  return results;
+}
+
+void append_result(const fs::path& file, const CellResult& result) {
+  const std::string line = to_json(result).dump() + "\n";
+  const std::string text = fs::exists(file) ? read_text(file) : "";
+  const std::size_t whole = text.rfind('\n') + 1;  // npos + 1 = 0: no complete line
+  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (descriptor < 0) fail_io(file, "cannot be opened");
+  const bool done =
+      (whole == text.size() || ::ftruncate(descriptor, static_cast<off_t>(whole)) == 0) &&
+      ::write(descriptor, line.data(), line.size()) == static_cast<ssize_t>(line.size()) &&
+      ::fsync(descriptor) == 0;
+  const int error = errno;
+  ::close(descriptor);
+  if (!done) {
+    errno = error;
+    fail_io(file, "cannot be written");
+  }
+}
+
+CellResult collect_result(const Cell& cell, const fs::path& folder, const std::string& evaluation,
+                          const Json& options) {
+  const fs::path run_file = folder / cell.run() / "run.json";
+  const fs::path file = folder / cell.run() / "evals" / (evaluation + ".json");
+  const std::string origin = file.string();
+  const Json values = read_json(file);
+  CellResult r;
+  r.variant = cell.variant;
+  r.score = cell.score;
+  r.seed = cell.seed;
+  r.task = cell.config.task.name;
+  r.evaluation = evaluation;
+  r.steps = field<std::int64_t>(values, "step", origin);
+  r.parameters = field<std::int64_t>(read_json(run_file), "parameters", run_file.string());
+  r.layers = cell.config.model.layers;
+  r.width = cell.config.model.width;
+  r.heads = cell.config.model.heads;
+  r.batch = cell.config.train.batch * cell.config.train.accumulation;
+  r.run = cell.run().generic_string();
+  r.config = to_json(cell.config);
+  r.options = options;
+  if (r.steps != cell.config.train.steps) {
+    throw std::runtime_error(fmt::format("{}: evaluates step {}, but the cell trains {} steps",
+                                         origin, r.steps, cell.config.train.steps));
+  }
+  r.metrics = Json::object();
+  r.baselines = Json::object();
+  for (const Json& row : field<Json>(values, "rows", origin)) {
+    const auto predictor = field<std::string>(row, "predictor", origin);
+    const std::string key =
+        fmt::format("{}/{}/{}", shift_key(row, origin), field<std::int64_t>(row, "points", origin),
+                    field<std::string>(row, "metric", origin));
+    Json& place = predictor == "model" ? r.metrics : r.baselines[predictor];
+    place[key] = number(row, "mean", origin);
+  }
+  add_attention(r.metrics, values, origin);
+  return r;
+}
+
+}  // namespace ssa

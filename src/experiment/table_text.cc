@@ -1,0 +1,158 @@
+// How a comparison is printed: text for a terminal, Markdown for the documentation.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "experiment/comparison.h"
+
+namespace ssa {
+namespace {
+
+using Line = std::vector<std::string>;
+
+/// Decimals that show two significant digits of `half_width`.
+int decimals(double half_width) {
+  return std::clamp(1 - static_cast<int>(std::floor(std::log10(half_width))), 0, 6);
+}
+
+std::string format_estimate(const Estimate& value, bool with_sign) {
+  if (!std::isfinite(value.mean)) return "not finite";
+  const std::string sign = with_sign && value.mean >= 0 ? "+" : "";
+  if (!std::isfinite(value.half_width)) return fmt::format("{}{:.4g}", sign, value.mean);
+  if (value.half_width == 0) return fmt::format("{}{:.4g} ± 0", sign, value.mean);
+  if (std::max(std::abs(value.mean), value.half_width) >= 1e7) {
+    return fmt::format("{}{:.2e} ± {:.1e}", sign, value.mean, value.half_width);
+  }
+  const int digits = decimals(value.half_width);
+  return fmt::format("{}{:.{}f} ± {:.{}f}", sign, value.mean, digits, value.half_width, digits);
+}
+
+/// "1-5" or "1,3".
+std::string format_seeds(const std::vector<std::int64_t>& seeds) {
+  const bool run = seeds.size() > 1 &&
+                   seeds.back() - seeds.front() + 1 == static_cast<std::int64_t>(seeds.size());
+  return run ? fmt::format("{}-{}", seeds.front(), seeds.back())
+             : fmt::format("{}", fmt::join(seeds, ","));
+}
+
+/// Columns a reader sees: UTF-8 continuation bytes take none.
+std::size_t display_width(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string join_text(const std::vector<Line>& lines) {
+  std::vector<std::size_t> widths(lines.front().size());
+  for (const Line& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      widths[i] = std::max(widths[i], display_width(line[i]));
+    }
+  }
+  std::string out;
+  for (const Line& line : lines) {
+    std::string row = " ";
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      row += " " + line[i] + std::string(widths[i] - display_width(line[i]) + 1, ' ');
+    }
+    row.erase(row.find_last_not_of(' ') + 1);
+    out += row + "\n";
+  }
+  return out;
+}
+
+std::string join_markdown(const std::vector<Line>& lines) {
+  std::string out;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    out += fmt::format("| {} |\n", fmt::join(lines[i], " | "));
+    if (i > 0) continue;
+    for (std::size_t column = 0; column < lines[i].size(); ++column) out += "|---";
+    out += "|\n";
+  }
+  return out;
+}
+
+/// What softmax reached in that metric; "" where it was not run.
+std::string baseline_estimate(std::span<const ComparisonRow> rows, const std::string& metric) {
+  const auto found = std::ranges::find_if(rows, [&](const ComparisonRow& row) {
+    return row.score == kBaselineScore && row.metric == metric;
+  });
+  return found == rows.end() ? "" : format_estimate(found->value, false);
+}
+
+/// Lines of one variant: softmax beside each other score, or the score alone where softmax is
+/// absent.
+std::vector<Line> variant_lines(std::span<const ComparisonRow> rows) {
+  const bool against =
+      std::ranges::any_of(rows, [](const ComparisonRow& row) { return row.difference.count > 0; });
+  std::vector<std::string> baselines;
+  for (const auto& [name, value] : rows.front().baselines) baselines.push_back(name);
+  Line head = {"metric"};
+  if (against) head.emplace_back(kBaselineScore);
+  head.insert(head.end(), {"score", "value"});
+  if (against) head.insert(head.end(), {"difference", "verdict"});
+  head.insert(head.end(), baselines.begin(), baselines.end());
+  head.insert(head.end(), {"seeds", "steps"});
+
+  std::vector<Line> lines = {head};
+  for (const ComparisonRow& row : rows) {
+    if (against && row.score == kBaselineScore) continue;
+    Line line = {row.metric};
+    if (against) line.push_back(baseline_estimate(rows, row.metric));
+    line.insert(line.end(), {row.score, format_estimate(row.value, false)});
+    if (against) {
+      const bool paired = row.difference.count > 0;
+      line.insert(line.end(), {paired ? format_estimate(row.difference, true) : "", row.verdict});
+    }
+    for (const std::string& name : baselines) {
+      const auto found =
+          std::ranges::find(row.baselines, name, &std::pair<std::string, double>::first);
+      line.push_back(found == row.baselines.end() ? "" : fmt::format("{:.4g}", found->second));
+    }
+    line.insert(line.end(), {format_seeds(row.seeds), fmt::format("{}", row.steps)});
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<ComparisonRow> matching(const std::vector<ComparisonRow>& rows,
+                                    const std::vector<std::string>& patterns) {
+  std::vector<ComparisonRow> out;
+  for (const ComparisonRow& row : rows) {
+    const bool shown = std::ranges::any_of(patterns, [&](const std::string& pattern) {
+      return fnmatch(pattern.c_str(), row.metric.c_str(), 0) == 0;
+    });
+    if (shown) out.push_back(row);
+  }
+  return out;
+}
+
+std::string format_table(const std::vector<ComparisonRow>& rows, TableStyle style) {
+  const bool markdown = style == TableStyle::kMarkdown;
+  std::string out;
+  for (std::size_t begin = 0; begin < rows.size();) {
+    std::size_t end = begin;
+    while (end < rows.size() && rows[end].variant == rows[begin].variant &&
+           rows[end].evaluation == rows[begin].evaluation) {
+      ++end;
+    }
+    const std::span<const ComparisonRow> group(&rows[begin], end - begin);
+    const ComparisonRow& first = group.front();
+    const std::string size = fmt::format(
+        "{}, {} layers, {} heads, width {}, {} parameters, batch {}, {} steps", first.task,
+        first.layers, first.heads, first.width, first.parameters, first.batch, first.steps);
+    out += fmt::format(
+        "{}{}{}{}\n{}", begin == 0 ? "" : "\n", markdown ? "### " : "", first.variant,
+        markdown ? "\n\n" + size + "\n" : " (" + size + ")",
+        markdown ? join_markdown(variant_lines(group)) : join_text(variant_lines(group)));
+    begin = end;
+  }
+  return out;
+}
+
+}  // namespace ssa

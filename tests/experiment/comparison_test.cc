@@ -1,0 +1,131 @@
+#include "experiment/comparison.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace ssa {
+namespace {
+
+/// Results of one variant: metric "m" for seeds 1, 2, … of each score.
+struct Made {
+  Experiment experiment;
+  std::vector<CellResult> results;
+
+  explicit Made(std::int64_t steps = 1000) : steps_(steps) {
+    experiment.variants = {"full"};
+    experiment.settings.evaluations = {"icl-shift"};
+  }
+
+  Made& add(const std::string& score, const std::vector<double>& values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto seed = static_cast<std::int64_t>(i + 1);
+      experiment.cells.push_back({"full", score, seed, {}});
+      CellResult result;
+      result.variant = "full";
+      result.score = score;
+      result.seed = seed;
+      result.evaluation = "icl-shift";
+      result.steps = steps_;
+      result.metrics = {{"m", values[i]}};
+      result.baselines = {{"constant", {{"m", 0.5}}}};
+      results.push_back(result);
+    }
+    return *this;
+  }
+
+  std::vector<ComparisonRow> rows() const { return compare(experiment, results); }
+
+ private:
+  std::int64_t steps_;
+};
+
+TEST(Compare, PairsBySeed) {
+  const auto rows =
+      Made().add("softmax", {0.5, 0.25, 0.75}).add("ssa", {0.25, 0.125, 0.375}).rows();
+  ASSERT_EQ(rows.size(), 2);
+  EXPECT_EQ(rows[0].score, "softmax");
+  EXPECT_DOUBLE_EQ(rows[0].value.mean, 0.5);
+  EXPECT_EQ(rows[0].difference.count, 0);
+  EXPECT_EQ(rows[0].verdict, "");
+  EXPECT_DOUBLE_EQ(rows[1].value.mean, 0.25);
+  EXPECT_DOUBLE_EQ(rows[1].difference.mean, -0.25);
+  // differences −0.25, −0.125, −0.375: deviation 0.125, t(2) = 4.302652729749464
+  EXPECT_NEAR(rows[1].difference.half_width, 4.302652729749464 * 0.125 / std::sqrt(3.0), 1e-12);
+  EXPECT_EQ(rows[1].verdict, "no difference measurable");
+  EXPECT_EQ(rows[1].seeds, (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(rows[1].baselines[0].second, 0.5);
+}
+
+TEST(Compare, GivesAVerdictWhereTheIntervalLeavesOutZero) {
+  Made lower;
+  lower.add("softmax", {0.5, 0.5, 0.5}).add("ssa", {0.25, 0.25, 0.3125});
+  EXPECT_EQ(lower.rows()[1].verdict, "lower");
+  Made higher;
+  higher.add("softmax", {0.25, 0.25, 0.3125}).add("ssa", {0.5, 0.5, 0.5});
+  EXPECT_EQ(higher.rows()[1].verdict, "higher");
+  Made equal;
+  equal.add("softmax", {0, 0, 0}).add("ssa", {0, 0, 0});
+  EXPECT_EQ(equal.rows()[1].verdict, "no difference measurable");
+}
+
+TEST(Compare, GivesNoVerdictFromTwoSeedsOrFewSteps) {
+  Made few_seeds;
+  few_seeds.add("softmax", {0.5, 0.5}).add("ssa", {0.25, 0.25});
+  EXPECT_EQ(few_seeds.rows()[1].verdict, "no verdict: too few seeds");
+  Made few_steps(999);
+  few_steps.add("softmax", {0.5, 0.5, 0.5}).add("ssa", {0.25, 0.25, 0.25});
+  EXPECT_EQ(few_steps.rows()[1].verdict, "smoke run, no verdict");
+  Made not_finite;
+  not_finite.add("softmax", {0.5, 0.5, 0.5}).add("ssa", {0.25, std::nan(""), 0.25});
+  EXPECT_EQ(not_finite.rows()[1].verdict, "no verdict: not finite");
+}
+
+TEST(Compare, LeavesOutSeedsWithoutAPartner) {
+  const auto rows = Made().add("softmax", {0.5, 0.5}).add("ssa", {0.25, 0.25, 9}).rows();
+  EXPECT_EQ(rows[1].value.count, 3);
+  EXPECT_EQ(rows[1].difference.count, 2);
+  EXPECT_EQ(rows[1].difference.mean, -0.25);
+}
+
+TEST(Table, HasOneLineForSoftmaxBesideEachOtherScore) {
+  Made made;
+  made.add("softmax", {0.5, 0.25, 0.75})
+      .add("ssa", {0.25, 0.125, 0.375})
+      .add("softcap", {0.5, 0.5, 0.5});
+  const std::string text = format_table(made.rows(), TableStyle::kText);
+  EXPECT_NE(text.find("0.50 ± 0.62  ssa      0.25 ± 0.31"), std::string::npos) << text;
+  EXPECT_NE(text.find("-0.25 ± 0.31  no difference measurable  0.5       1-3    1000"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("softcap"), std::string::npos) << text;
+  const std::string markdown = format_table(made.rows(), TableStyle::kMarkdown);
+  EXPECT_NE(markdown.find("| m | 0.50 ± 0.62 | ssa | 0.25 ± 0.31 | -0.25 ± 0.31 |"),
+            std::string::npos)
+      << markdown;
+}
+
+TEST(Table, WithoutSoftmaxHasNoDifferences) {
+  const std::string text = format_table(Made().add("ssa", {0.5, 0.5}).rows(), TableStyle::kText);
+  EXPECT_EQ(text.find("difference"), std::string::npos) << text;
+  EXPECT_NE(text.find("0.5 ± 0"), std::string::npos) << text;
+}
+
+TEST(Table, ShowsTheMetricsThatMatch) {
+  Made made;
+  made.add("softmax", {0.5});
+  made.results[0].metrics = {{"sigma=5/40/wrong", 1}, {"huge=100/40/wrong-at", 1}};
+  const auto rows = matching(made.rows(), {"huge=*-at"});
+  ASSERT_EQ(rows.size(), 1);
+  EXPECT_EQ(rows[0].metric, "huge=100/40/wrong-at");
+}
+
+TEST(TableJson, WritesWhatIsUnknownAsNull) {
+  const Json rows = Json::parse(to_json(Made().add("ssa", {0.5}).rows()).dump());
+  EXPECT_EQ(rows[0]["mean"], 0.5);
+  EXPECT_TRUE(rows[0]["interval"].is_null());
+  EXPECT_TRUE(rows[0]["difference"].is_null());
+}
+
+}  // namespace
+}  // namespace ssa

@@ -1,0 +1,146 @@
+#include "experiment/results.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+
+namespace ssa {
+namespace {
+
+namespace fs = std::filesystem;
+
+CellResult example(std::int64_t seed) {
+  CellResult result;
+  result.variant = "full";
+  result.score = "ssa";
+  result.seed = seed;
+  result.task = "icl-every";
+  result.evaluation = "icl-shift";
+  result.steps = 1000;
+  result.run = "runs/full/ssa/seed-1";
+  result.metrics = {{"sigma=10/40/wrong", 0.5}, {"sigma=2/40/wrong", 0.25}};
+  result.baselines = {{"constant", {{"sigma=2/40/wrong", 0.5}}}};
+  result.config = {{"train", {{"steps", 1000}}}};
+  result.options = Json::object();
+  return result;
+}
+
+class ResultsFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(testing::TempDir()) / ("results-" + std::string(test->name()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    file_ = folder_ / "results.jsonl";
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string text() const {
+    std::ifstream in(file_);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  fs::path folder_, file_;
+  bool cut_off_ = false;
+};
+
+TEST_F(ResultsFile, MissingHoldsNothing) {
+  EXPECT_TRUE(read_results(file_, cut_off_).empty());
+  EXPECT_FALSE(cut_off_);
+}
+
+TEST_F(ResultsFile, KeepsLinesAndTheOrderOfMetrics) {
+  append_result(file_, example(1));
+  append_result(file_, example(2));
+  const auto results = read_results(file_, cut_off_);
+  ASSERT_EQ(results.size(), 2);
+  EXPECT_FALSE(cut_off_);
+  EXPECT_EQ(results[1].seed, 2);
+  EXPECT_EQ(results[1].metrics.dump(), example(2).metrics.dump());
+  EXPECT_EQ(results[1].config, example(2).config);
+}
+
+TEST_F(ResultsFile, ALineCutOffIsReportedAndReplaced) {
+  append_result(file_, example(1));
+  const std::string whole = text();
+  std::ofstream(file_, std::ios::app) << whole.substr(0, whole.size() / 2);
+  EXPECT_EQ(read_results(file_, cut_off_).size(), 1);
+  EXPECT_TRUE(cut_off_);
+  append_result(file_, example(2));
+  const auto results = read_results(file_, cut_off_);
+  EXPECT_FALSE(cut_off_);
+  ASSERT_EQ(results.size(), 2);
+  EXPECT_EQ(results[1].seed, 2);
+}
+
+TEST_F(ResultsFile, AFirstLineCutOffIsReplacedToo) {
+  std::ofstream(file_) << "{\"variant\": \"fu";
+  EXPECT_TRUE(read_results(file_, cut_off_).empty());
+  EXPECT_TRUE(cut_off_);
+  append_result(file_, example(1));
+  EXPECT_EQ(read_results(file_, cut_off_).size(), 1);
+}
+
+TEST_F(ResultsFile, ABrokenLineInTheMiddleIsAnError) {
+  append_result(file_, example(1));
+  std::ofstream(file_, std::ios::app) << "{\"variant\": \n";
+  try {
+    read_results(file_, cut_off_);
+    FAIL() << "no error";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("results.jsonl:2: not valid JSON"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_F(ResultsFile, AMissingFieldIsNamed) {
+  std::ofstream(file_) << "{\"variant\": \"full\"}\n";
+  try {
+    read_results(file_, cut_off_);
+    FAIL() << "no error";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("results.jsonl:1: field \"score\""), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_F(ResultsFile, AreCollectedFromARunFolder) {
+  Cell cell{"full", "ssa", 3, {}};
+  cell.config.train.steps = 1000;
+  const fs::path run = folder_ / cell.run();
+  fs::create_directories(run / "evals");
+  std::ofstream(run / "run.json") << R"({"parameters": 38000})";
+  std::ofstream(run / "evals/icl-shift.json") << R"({"step": 1000, "rows": [
+    {"shift": "none", "value": null, "points": 40, "predictor": "model", "metric": "wrong", "mean": 0.25},
+    {"shift": "sigma", "value": 1000, "points": 40, "predictor": "model", "metric": "wrong", "mean": null},
+    {"shift": "grid", "value": [1, 2.5], "points": 40, "predictor": "model", "metric": "wrong", "mean": 0.5},
+    {"shift": "none", "value": null, "points": 40, "predictor": "constant", "metric": "wrong", "mean": 0.75}],
+   "attention": [
+    {"shift": "huge", "value": 100, "layer": 0, "head": 0, "mass_on_huge": 0.9, "entropy": 9, "p_max": 0.9},
+    {"shift": "huge", "value": 100, "layer": 1, "head": 0, "mass_on_huge": 0.5, "entropy": 1, "p_max": 0.5},
+    {"shift": "huge", "value": 100, "layer": 1, "head": 1, "mass_on_huge": 0.25, "entropy": 2, "p_max": 0.75}]})";
+  const CellResult result = collect_result(cell, folder_, "icl-shift", Json::object());
+  EXPECT_EQ(result.parameters, 38000);
+  EXPECT_EQ(result.run, "runs/full/ssa/seed-3");
+  EXPECT_EQ(result.metrics.at("none/40/wrong"), 0.25);
+  EXPECT_TRUE(std::isnan(result.metrics.at("sigma=1000/40/wrong").get<double>()));
+  EXPECT_EQ(result.metrics.at("grid=1x2.5/40/wrong"), 0.5);
+  EXPECT_EQ(result.baselines.at("constant").at("none/40/wrong"), 0.75);
+  EXPECT_EQ(result.metrics.at("huge=100/last-layer/mass-on-huge"), 0.375);
+  EXPECT_EQ(result.metrics.at("huge=100/last-layer/entropy"), 1.5);
+  EXPECT_EQ(result.metrics.at("huge=100/last-layer/p-max"), 0.625);
+
+  append_result(file_, result);  // a value that is not finite survives the file as null
+  EXPECT_TRUE(read_results(file_, cut_off_)[0].metrics.at("sigma=1000/40/wrong").is_null());
+
+  cell.config.train.steps = 2000;
+  EXPECT_THROW(collect_result(cell, folder_, "icl-shift", Json::object()), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace ssa
