@@ -62,8 +62,8 @@ class Forward {
       if (mode == Mode::kBounded) block<Mode::kBounded>(first, rows);
       if (mode == Mode::kBoundedFiltered) block<Mode::kBoundedFiltered>(first, rows);
       // Huge or infinite values may overflow the unnormalised sums: then once more, normalised.
-      if (mode != Mode::kOnline && !sums_are_finite(rows)) mode = Mode::kOnline;
-      if (mode == Mode::kOnline) block<Mode::kOnline>(first, rows);
+      if (mode != Mode::kGeneral && !sums_are_finite(rows)) mode = Mode::kGeneral;
+      if (mode == Mode::kGeneral) block<Mode::kGeneral>(first, rows);
       finish(first, rows);
     }
   }
@@ -89,8 +89,7 @@ class Forward {
     if (visibility_.filtered()) {
       for (const Index j : poisoned_hidden_keys(args_, task_.batch, kv_)) {
         if (j >= keys_) break;
-        float* column = panels_ + j / kPanel * kPanel * args_.qk_dim + j % kPanel;
-        for (Index c = 0; c < args_.qk_dim; ++c) column[c * kPanel] = 0.0f;
+        erase_key(panels_, j, args_.qk_dim);
         std::fill_n(value_copy_ + j * v_width_, v_width_, 0.0f);
       }
     }
@@ -125,7 +124,7 @@ class Forward {
       float* scores = scores_ + row * kKeyBlock;
       const Index limit = std::clamp<Index>(visibility_.limit(i) - k0, 0, keys);
       if constexpr (kMode != Mode::kBounded) filter_.apply(i, k0, limit, padded, scores);
-      if constexpr (kMode == Mode::kOnline) raise_maximum(r + row, scores, padded);
+      if constexpr (kMode == Mode::kGeneral) raise_maximum(r + row, scores, padded);
       transform<kMode>(r + row, limit, padded, scores);
     }
     multiply<Storage::kRows, true>(rows, v_width_, scores_, kKeyBlock, keys,
@@ -196,7 +195,7 @@ class Forward {
     if constexpr (kMode == Mode::kBounded) {
       return math_.exp2_in_range(phi2);
     } else {
-      const Floats power = kMode == Mode::kOnline
+      const Floats power = kMode == Mode::kGeneral
                                ? math_.exp2(hn::Sub(phi2, set(largest_phi2_[row])))
                                : math_.exp2_in_range(phi2);
       return hn::IfThenZeroElse(hn::Eq(score, set(kMinusInfinity)), power);

@@ -115,6 +115,27 @@ inline void pack_panels(const Matrix& from, Index keys, Index dim, float* panels
   }
 }
 
+/// Key j becomes zero.
+inline void erase_key(float* panels, Index j, Index dim) {
+  float* column = panels + j / kPanel * kPanel * dim + j % kPanel;
+  for (Index c = 0; c < dim; ++c) column[c * kPanel] = 0.0f;
+}
+
+/// Σ a[c·a_stride]·b[c·b_stride]
+inline float dot(const float* a, Index a_stride, const float* b, Index b_stride, Index count) {
+  const FloatTag d;
+  Floats sum = hn::Zero(d);
+  Index c = 0;
+  if (a_stride == 1 && b_stride == 1) {
+    for (; c + kLanes <= count; c += kLanes) {
+      sum = hn::MulAdd(hn::LoadU(d, a + c), hn::LoadU(d, b + c), sum);
+    }
+  }
+  float total = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; c < count; ++c) total += a[c * a_stride] * b[c * b_stride];
+  return total;
+}
+
 /// The largest squared norm of the packed keys; NaN or inf when one of them is not finite.
 inline float largest_square(const float* panels, Index keys, Index dim) {
   const FloatTag d;
@@ -279,7 +300,7 @@ class ScoreFilter {
 enum class Mode {
   kBounded,  ///< |φ2| <= kSafePhi2 proven: no maximum needed; nothing hidden but by causality
   kBoundedFiltered,  ///< the same, but a mask hides keys
-  kOnline,           ///< running maximum; anything may be hidden
+  kGeneral,          ///< running maximum; anything may be hidden
 };
 
 /// 2^±32 leaves room for sums over 2^20 keys times values between 2^-90 and 2^70. With b = 1,
@@ -290,12 +311,12 @@ inline constexpr float kSafePhi2 = 32.0f;
 /// decrease, so |s| <= |q||k| bounds it. A comparison with NaN is false and takes the safe path.
 template <class Score>
 Mode choose_mode(const Visibility& visibility, float q2, float k2, const Floats* params) {
-  if (visibility.args->bias.data != nullptr) return Mode::kOnline;
+  if (visibility.args->bias.data != nullptr) return Mode::kGeneral;
   const Floats bound = set(std::sqrt(q2) * std::sqrt(k2) * 1.0001f);  // rounding of the sums
   const VectorMath math;
   const float high = hn::GetLane(Score::phi2(math, bound, params));
   const float low = hn::GetLane(Score::phi2(math, hn::Neg(bound), params));
-  if (!(high < kSafePhi2 && low > -kSafePhi2)) return Mode::kOnline;
+  if (!(high < kSafePhi2 && low > -kSafePhi2)) return Mode::kGeneral;
   return visibility.args->mask.data != nullptr ? Mode::kBoundedFiltered : Mode::kBounded;
 }
 

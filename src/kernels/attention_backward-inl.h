@@ -1,0 +1,373 @@
+// The fused backward pass of one kv head for a range of keys: its key and value gradients, and the
+// range's share of the gradients of its group's queries.
+//
+// Blocks of keys outside, blocks of queries inside. For each pair of blocks, with s the scores
+// again and lse from the forward pass,
+//   p = 2^(φ2(s) − lse·log2(e)),  dφ = p·(dP − D + dL),  dP = dO·Vᵀ,  D = rowsum(dO ∘ O),
+//   ds = dφ·∂φ/∂s,  dV += Pᵀ·dO,  dK += dSᵀ·(scale·Q),  dQ += dS·K,  dparam += Σ dφ·∂φ/∂param.
+// P and dS of the pair lie in two buffers that the last three products read, dV and dK column by
+// column, so that nothing is transposed.
+
+#if defined(SSA_ATTENTION_BACKWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SSA_ATTENTION_BACKWARD_INL_H_
+#undef SSA_ATTENTION_BACKWARD_INL_H_
+#else
+#define SSA_ATTENTION_BACKWARD_INL_H_
+#endif
+
+#include "kernels/operands-inl.h"
+#include "kernels/scratch.h"
+#include "kernels/tasks.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ssa {
+namespace HWY_NAMESPACE {
+
+template <class Score>
+class Backward {
+ public:
+  Backward(const BackwardProblem& problem, const BackwardTask& task)
+      : problem_(problem),
+        args_(problem.args),
+        task_(task),
+        group_(args_.query_heads / args_.kv_heads),
+        keys_(std::max<Index>(
+            0, std::min(task.last, Visibility(args_, task.batch, 0).keys) - task.first)),
+        rows_(args_.query_length),
+        qk_width_(round_up(args_.qk_dim, kLanes)),
+        v_width_(round_up(args_.v_dim, kLanes)),
+        scratch_(lay_out(nullptr)) {
+    lay_out(&scratch_);
+  }
+
+  void run() {
+    pack_keys_and_values();
+    std::fill_n(d_key_, keys_ * qk_width_, 0.0f);
+    std::fill_n(d_value_, keys_ * v_width_, 0.0f);
+    for (Index g = 0; g < group_; ++g) head(task_.kv * group_ + g, task_.sums[g]);
+    write(problem_.gradients.key, d_key_, qk_width_, args_.qk_dim);
+    write(problem_.gradients.value, d_value_, v_width_, args_.v_dim);
+  }
+
+ private:
+  static constexpr Index kQueryBlock = 96;
+  static constexpr Index kKeyBlock = 128 / kPanel * kPanel;
+  /// A row of the buffers holds a block of keys, rounded up to strips of the transposed products.
+  static constexpr Index kBuffer = round_up(round_up(kKeyBlock, kTileRows), kLanes);
+  static_assert(kBuffer <= ScoreFilter::kMaxKeys);
+
+  /// One query head's state while it is worked on.
+  struct Head {
+    Index head;
+    Visibility visibility;
+    std::array<Floats, kMaxScoreParams> params;
+    ScoreFilter filter;
+    BackwardSums& sums;
+  };
+
+  /// Assigns the scratch pieces, or with null only measures them.
+  Index lay_out(Scratch* scratch) {
+    Index size = 0;
+    const auto take = [&](float*& piece, Index floats) {
+      if (scratch != nullptr) piece = scratch->take(floats);
+      size += Scratch::size_of(floats);
+    };
+    take(key_panels_, panels_size(keys_, args_.qk_dim));
+    take(value_panels_, panels_size(keys_, args_.v_dim));
+    take(key_copy_, keys_ * qk_width_);
+    take(d_key_, keys_ * qk_width_);
+    take(d_value_, keys_ * v_width_);
+    take(query_, rows_ * qk_width_);
+    take(d_out_copy_, rows_ * v_width_);
+    take(d_query_, rows_ * qk_width_);
+    take(lse2_, rows_);
+    take(delta_, rows_);
+    take(weights_, kQueryBlock * kBuffer);
+    take(d_scores_, kQueryBlock * kBuffer);
+    take(filter_scratch_, ScoreFilter::kScratch);
+    return size;
+  }
+
+  void pack_keys_and_values() {
+    Matrix key = matrix_of(args_.key, task_.batch, task_.kv);
+    Matrix value = matrix_of(args_.value, task_.batch, task_.kv);
+    key.data = key.row(task_.first);
+    value.data = value.row(task_.first);
+    const bool filtered = args_.mask.data != nullptr || args_.bias.data != nullptr;
+    pack_panels(key, keys_, args_.qk_dim, key_panels_);
+    pack_panels(value, keys_, args_.v_dim, value_panels_);
+    const bool copy = filtered || !key.is_packed(args_.qk_dim, qk_width_);
+    if (copy) copy_rows(key, keys_, args_.qk_dim, 1.0f, key_copy_, qk_width_);
+    key_rows_ = copy ? key_copy_ : key.data;
+    if (filtered) {
+      for (const Index hidden : poisoned_hidden_keys(args_, task_.batch, task_.kv)) {
+        const Index j = hidden - task_.first;
+        if (j < 0 || j >= keys_) continue;
+        erase_key(key_panels_, j, args_.qk_dim);
+        erase_key(value_panels_, j, args_.v_dim);
+        std::fill_n(key_copy_ + j * qk_width_, qk_width_, 0.0f);
+      }
+    }
+    largest_key_square_ = largest_square(key_panels_, keys_, args_.qk_dim);
+  }
+
+  void head(Index h, BackwardSums& sums) {
+    Head head{h, Visibility(args_, task_.batch, h), vector_params<Score>(args_, h),
+              ScoreFilter(Visibility(args_, task_.batch, h), filter_scratch_), sums};
+    load_rows(head);
+    if (sums.query != nullptr) d_query_ = sums.query;
+    std::fill_n(d_query_, rows_ * qk_width_, 0.0f);
+    const float q2 = largest_square_of_rows(query_, rows_, qk_width_);
+    switch (choose_mode<Score>(head.visibility, q2, largest_key_square_, head.params.data())) {
+      case Mode::kBounded:
+        key_blocks<Mode::kBounded>(head);
+        break;
+      case Mode::kBoundedFiltered:
+        key_blocks<Mode::kBoundedFiltered>(head);
+        break;
+      case Mode::kGeneral:
+        key_blocks<Mode::kGeneral>(head);
+    }
+    const View4<float>& d_query = problem_.gradients.query;
+    if (sums.query != nullptr || d_query.data == nullptr) return;
+    for (Index i = 0; i < rows_; ++i) {
+      write_row(d_query_ + i * qk_width_, args_.qk_dim, args_.scale, d_query.at(task_.batch, h, i),
+                d_query.stride[3]);
+    }
+  }
+
+  /// Scaled queries, dO, lse in base 2 and D − dL of all rows. A row that sees no key is read as
+  /// zero, so that nothing it holds reaches the key gradients as 0 · NaN.
+  void load_rows(const Head& head) {
+    const Matrix query = matrix_of(args_.query, task_.batch, head.head);
+    const Matrix d_out = matrix_of(problem_.d_out, task_.batch, head.head);
+    const Matrix out = matrix_of(problem_.out, task_.batch, head.head);
+    const Index at = (task_.batch * args_.query_heads + head.head) * rows_;
+    copy_rows(query, rows_, args_.qk_dim, args_.scale, query_, qk_width_);
+    bool copy = !d_out.is_packed(args_.v_dim, v_width_);
+    for (Index i = 0; i < rows_; ++i) {
+      const float lse = problem_.lse[at + i];
+      if (lse == kMinusInfinity) {
+        lse2_[i] = delta_[i] = 0.0f;
+        copy = true;
+        continue;
+      }
+      lse2_[i] = static_cast<float>(kLog2E * lse);
+      delta_[i] =
+          dot(d_out.row(i), d_out.stride, out.row(i), out.stride, args_.v_dim) - d_lse_of(head, i);
+    }
+    d_out_ = copy ? d_out_copy_ : d_out.data;
+    if (!copy) return;
+    copy_rows(d_out, rows_, args_.v_dim, 1.0f, d_out_copy_, v_width_);
+    for (Index i = 0; i < rows_; ++i) {
+      if (problem_.lse[at + i] != kMinusInfinity) continue;
+      std::fill_n(d_out_copy_ + i * v_width_, v_width_, 0.0f);
+      std::fill_n(query_ + i * qk_width_, qk_width_, 0.0f);
+    }
+  }
+
+  float d_lse_of(const Head& head, Index i) const {
+    if (problem_.d_lse == nullptr) return 0.0f;
+    return problem_.d_lse[(task_.batch * args_.query_heads + head.head) * rows_ + i];
+  }
+
+  template <Mode kMode>
+  void key_blocks(Head& head) {
+    for (Index k0 = 0; k0 < keys_; k0 += kKeyBlock) {
+      const Index keys = std::min(kKeyBlock, keys_ - k0);
+      const Index first = head.visibility.first_row(task_.first + k0);
+      for (Index r0 = first; r0 < rows_; r0 += kQueryBlock) {
+        block<kMode>(head, k0, keys, r0, std::min(kQueryBlock, rows_ - r0));
+      }
+    }
+  }
+
+  /// Rows [r0, r0 + rows) × keys [k0, k0 + keys), counted from the task's first key.
+  template <Mode kMode>
+  void block(Head& head, Index k0, Index keys, Index r0, Index rows) {
+    const FloatTag d;
+    // Terms of the parameter gradients cancel to a thousandth of their sizes: they are added up in
+    // levels (row, strip, block, then double), which at length 128 halves the error of one running
+    // sum.
+    Floats block_sums[kMaxScoreParams] = {hn::Zero(d), hn::Zero(d)};
+    for (Index r = 0; r < rows; r += kTileRows) {
+      const Index strip_rows = std::min<Index>(kTileRows, rows - r);
+      const Index strip_limit = head.visibility.limit(r0 + r + strip_rows - 1) - task_.first - k0;
+      Floats strip_sums[kMaxScoreParams] = {hn::Zero(d), hn::Zero(d)};
+      strip<kMode>(head, k0, std::min(keys, strip_limit), r0, r, strip_rows, strip_sums);
+      for (std::size_t k = 0; k < Score::kParams.size(); ++k) {
+        block_sums[k] = hn::Add(block_sums[k], strip_sums[k]);
+      }
+    }
+    for (std::size_t k = 0; k < Score::kParams.size(); ++k) {
+      (*head.sums.params)[k] += hn::GetLane(hn::SumOfLanes(d, block_sums[k]));
+    }
+    for (Index s = 0; s < keys; s += kTileRows) {
+      const Index strip_keys = std::min<Index>(kTileRows, keys - s);
+      // Rows before the first that sees key s have nothing for the strip; whole strips are filled.
+      const Index first_seen = head.visibility.first_row(task_.first + k0 + s) - r0;
+      const Index skip = std::max<Index>(0, first_seen) / kTileRows * kTileRows;
+      if (skip >= rows) break;
+      if (problem_.gradients.value.data != nullptr) {
+        multiply<Storage::kTransposed, true>(strip_keys, v_width_, weights_ + skip * kBuffer + s,
+                                             kBuffer, rows - skip, d_out_ + (r0 + skip) * v_width_,
+                                             v_width_, d_value_ + (k0 + s) * v_width_, v_width_);
+      }
+      if (problem_.gradients.key.data != nullptr) {
+        multiply<Storage::kTransposed, true>(strip_keys, qk_width_, d_scores_ + skip * kBuffer + s,
+                                             kBuffer, rows - skip, query_ + (r0 + skip) * qk_width_,
+                                             qk_width_, d_key_ + (k0 + s) * qk_width_, qk_width_);
+      }
+    }
+  }
+
+  /// Rows [r, r + rows) of the block: P and dS into the buffers, dQ.
+  template <Mode kMode>
+  void strip(Head& head, Index k0, Index keys, Index r0, Index r, Index rows, Floats* param_sums) {
+    if (keys <= 0) return;
+    float* weights = weights_ + r * kBuffer;
+    float* d_scores = d_scores_ + r * kBuffer;
+    multiply_panels(rows, keys, query_ + (r0 + r) * qk_width_, qk_width_, args_.qk_dim,
+                    key_panels_ + k0 * args_.qk_dim, weights, kBuffer);
+    multiply_panels(rows, keys, d_out_ + (r0 + r) * v_width_, v_width_, args_.v_dim,
+                    value_panels_ + k0 * args_.v_dim, d_scores, kBuffer);
+    const Index filled = round_up(round_up(keys, kTileRows), kLanes);
+    for (Index row = 0; row < rows; ++row) {
+      const Index i = r0 + r + row;
+      float* w = weights + row * kBuffer;
+      float* ds = d_scores + row * kBuffer;
+      const Index limit = std::clamp<Index>(head.visibility.limit(i) - task_.first - k0, 0, keys);
+      const Index padded = round_up(limit, kLanes);
+      if constexpr (kMode != Mode::kBounded) {
+        head.filter.apply(i, task_.first + k0, limit, padded, w);
+      }
+      // With one key, p = 1 and dP = D: only dL is left. Said here, as O = V holds but for
+      // rounding.
+      if (limit == 1 && head.visibility.limit(i) == 1) ds[0] = delta_[i] + d_lse_of(head, i);
+      transform<kMode>(head, i, limit, w, ds, param_sums);
+      std::fill(w + padded, w + filled, 0.0f);
+      std::fill(ds + padded, ds + filled, 0.0f);
+      add_bias_gradient(head, i, task_.first + k0, limit, ds);
+    }
+    if (problem_.gradients.query.data != nullptr) {
+      multiply<Storage::kRows, true>(rows, qk_width_, d_scores, kBuffer, keys,
+                                     key_rows_ + k0 * qk_width_, qk_width_,
+                                     d_query_ + (r0 + r) * qk_width_, qk_width_);
+    }
+  }
+
+  /// w: scores become weights; ds: dP becomes dS; both zero where hidden, up to a whole vector.
+  template <Mode kMode>
+  void transform(const Head& head, Index i, Index limit, float* w, float* ds, Floats* param_sums) {
+    const FloatTag d;
+    const Floats lse2 = set(lse2_[i]), delta = set(delta_[i]);
+    Floats sums[kMaxScoreParams] = {hn::Zero(d), hn::Zero(d)};
+    for (Index j = 0; j < limit; j += kLanes) {
+      Floats score = hn::LoadU(d, w + j), gradient = hn::LoadU(d, ds + j);
+      if constexpr (kMode == Mode::kBounded) {
+        if (j + kLanes <= limit) {
+          lanes<kMode, false>(head, FloatMask(), lse2, delta, score, gradient, sums);
+        } else {
+          const FloatMask outside = hn::Not(hn::FirstN(d, static_cast<std::size_t>(limit - j)));
+          lanes<kMode, true>(head, outside, lse2, delta, score, gradient, sums);
+        }
+      } else {
+        const FloatMask hidden = hn::Eq(score, set(kMinusInfinity));
+        lanes<kMode, true>(head, hidden, lse2, delta, score, gradient, sums);
+      }
+      hn::StoreU(score, d, w + j);
+      hn::StoreU(gradient, d, ds + j);
+    }
+    for (std::size_t k = 0; k < Score::kParams.size(); ++k) {
+      param_sums[k] = hn::Add(param_sums[k], sums[k]);
+    }
+  }
+
+  /// In: scores and dP. Out: weights and dS. Where `hidden`, everything is zero whatever came in.
+  template <Mode kMode, bool kHides>
+  HWY_INLINE void lanes(const Head& head, FloatMask hidden, Floats lse2, Floats delta,
+                        Floats& score_to_weight, Floats& gradient, Floats* param_sums) const {
+    const Floats* params = head.params.data();
+    const Floats score = kHides ? hn::IfThenZeroElse(hidden, score_to_weight) : score_to_weight;
+    const Floats exponent = hn::Sub(Score::phi2(math_, score, params), lse2);
+    Floats weight = kMode == Mode::kGeneral ? math_.exp2(at_most(hn::Zero(FloatTag()), exponent))
+                                            : math_.exp2_in_range(exponent);
+    Floats d_phi = hn::Mul(weight, hn::Sub(gradient, delta));
+    if constexpr (kHides) {
+      weight = hn::IfThenZeroElse(hidden, weight);
+      d_phi = hn::IfThenZeroElse(hidden, d_phi);
+    }
+    add_params(std::make_integer_sequence<int, static_cast<int>(Score::kParams.size())>(), score,
+               d_phi, params, param_sums);
+    score_to_weight = weight;
+    gradient = hn::Mul(d_phi, Score::dphi_ds(math_, score, params));
+  }
+
+  template <int... kParam>
+  HWY_INLINE void add_params(std::integer_sequence<int, kParam...>, [[maybe_unused]] Floats score,
+                             [[maybe_unused]] Floats d_phi, [[maybe_unused]] const Floats* params,
+                             [[maybe_unused]] Floats* sums) const {
+    ((sums[kParam] = hn::MulAdd(d_phi, Score::template dphi_dparam<kParam>(math_, score, params),
+                                sums[kParam])),
+     ...);
+  }
+
+  /// ds[0, keys) belongs to query i and keys from `first` on.
+  void add_bias_gradient(Head& head, Index i, Index first, Index keys, const float* ds) {
+    const FloatTag d;
+    if (head.sums.bias != nullptr) {
+      double* to = head.sums.bias + i * head.sums.bias_row_stride;
+      const Index stride = head.sums.bias_stride;
+      for (Index j = 0; j < keys; ++j) to[(first + j) * stride] += ds[j];
+      return;
+    }
+    const View4<float>& bias = problem_.gradients.bias;
+    if (bias.data == nullptr) return;
+    float* to = bias.at(task_.batch, head.head, i, first);
+    const Index stride = bias.stride[3];
+    Index j = 0;
+    if (stride == 1) {
+      for (; j + kLanes <= keys; j += kLanes) {
+        hn::StoreU(hn::Add(hn::LoadU(d, to + j), hn::LoadU(d, ds + j)), d, to + j);
+      }
+    }
+    for (; j < keys; ++j) to[j * stride] += ds[j];
+  }
+
+  /// The task's rows of a key or value gradient; zero for keys that this sequence does not have.
+  void write(const View4<float>& gradient, const float* rows, Index width, Index columns) const {
+    if (gradient.data == nullptr) return;
+    for (Index j = 0; j < task_.last - task_.first; ++j) {
+      float* to = gradient.at(task_.batch, task_.kv, task_.first + j);
+      if (j < keys_) {
+        write_row(rows + j * width, columns, 1.0f, to, gradient.stride[3]);
+      } else {
+        for (Index c = 0; c < columns; ++c) to[c * gradient.stride[3]] = 0.0f;
+      }
+    }
+  }
+
+  const BackwardProblem& problem_;
+  const AttentionArgs<float>& args_;
+  const BackwardTask task_;
+  const Index group_;
+  const Index keys_;  ///< of the task's range, those that this sequence has
+  const Index rows_;
+  const Index qk_width_, v_width_;
+  const VectorMath math_{};
+  float *key_panels_ = nullptr, *value_panels_ = nullptr, *key_copy_ = nullptr;
+  float *d_key_ = nullptr, *d_value_ = nullptr;                          ///< sums over the group
+  float *query_ = nullptr, *d_out_copy_ = nullptr, *d_query_ = nullptr;  ///< of the current head
+  float *lse2_ = nullptr, *delta_ = nullptr;                             ///< lse·log2(e), D − dL
+  float *weights_ = nullptr, *d_scores_ = nullptr;                       ///< P and dS of a block
+  float* filter_scratch_ = nullptr;
+  Scratch scratch_;
+  const float *key_rows_ = nullptr, *d_out_ = nullptr;
+  float largest_key_square_ = 0.0f;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace ssa
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,257 @@
+// The backward pass: splits it into tasks whose sums do not meet, dispatches each to the best
+// instruction set, and adds up what several tasks contributed to, in a fixed order.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/attention_backward.cc"
+// clang-format off: foreach_target.h comes first
+#include <hwy/foreach_target.h>
+// clang-format on
+#include "kernels/attention_backward-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ssa {
+namespace HWY_NAMESPACE {
+
+void backward_task(const BackwardProblem& problem, const BackwardTask& task) {
+  for_each_score(ScoreList{}, [&](auto score) {
+    if (decltype(score)::kName == problem.args.score) {
+      Backward<decltype(score)>(problem, task).run();
+    }
+  });
+}
+
+/// Floats in a row of a task's share of the query gradient.
+Index query_gradient_width(Index qk_dim) { return round_up(qk_dim, kLanes); }
+
+/// One head's query gradient from the shares of `count` tasks, each of rows × width floats.
+void add_query_shares(const AttentionArgs<float>& args, const float* shares, Index count,
+                      const View4<float>& gradient, Index batch, Index head) {
+  const FloatTag d;
+  const Index width = query_gradient_width(args.qk_dim);
+  std::vector<float> row(static_cast<std::size_t>(width));
+  for (Index i = 0; i < args.query_length; ++i) {
+    for (Index c = 0; c < width; c += kLanes) {
+      Floats sum = hn::Zero(d);
+      for (Index s = 0; s < count; ++s) {
+        sum = hn::Add(sum, hn::LoadU(d, shares + (s * args.query_length + i) * width + c));
+      }
+      hn::StoreU(sum, d, row.data() + c);
+    }
+    write_row(row.data(), args.qk_dim, args.scale, gradient.at(batch, head, i), gradient.stride[3]);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace ssa
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "kernels/check_args.h"
+#include "kernels/target.h"
+
+namespace ssa {
+
+HWY_EXPORT(backward_task);
+HWY_EXPORT(query_gradient_width);
+HWY_EXPORT(add_query_shares);
+
+namespace {
+
+using Index = std::int64_t;
+
+/// Bounds of `count` key ranges with about equal work: under causality the first keys have most
+/// rows.
+std::vector<Index> split_keys(const AttentionArgs<float>& args, Index count) {
+  constexpr Index kStep = 64;
+  const auto work = [&](Index key) {
+    const Index unseen = args.causal ? key - args.key_length + args.query_length : 0;
+    return static_cast<double>(args.query_length - std::max<Index>(0, unseen));
+  };
+  double total = 0;
+  for (Index j = 0; j < args.key_length; j += kStep) total += work(j);
+  std::vector<Index> bounds{0};
+  double sum = 0;
+  for (Index j = 0; j < args.key_length; j += kStep) {
+    if (sum >= total * static_cast<double>(bounds.size()) / static_cast<double>(count)) {
+      bounds.push_back(j);
+    }
+    sum += work(j);
+  }
+  bounds.push_back(args.key_length);
+  return bounds;
+}
+
+/// The gradients that more than one task adds to, and how the work is cut so that none races.
+class BackwardPlan {
+ public:
+  BackwardPlan(const BackwardProblem& problem, const Parallel& parallel)
+      : problem_(problem), args_(problem.args), parallel_(parallel) {
+    const View4<float>& bias = problem.gradients.bias;
+    const auto summed = [&](int dimension, Index size) {
+      return bias.data != nullptr && bias.stride[dimension] == 0 && size > 1;
+    };
+    bias_reduced_ = summed(2, args_.query_length) || summed(3, args_.key_length);
+    // A bias gradient with a value per (query, key), shared by batch rows or heads, is added to in
+    // place: those that share it take turns.
+    const bool in_place = bias.data != nullptr && !bias_reduced_;
+    batch_turns_ = in_place && summed(0, args_.batch) ? args_.batch : 1;
+    head_turns_ = in_place && summed(1, args_.kv_heads) ? args_.kv_heads : 1;
+    heads_per_turn_ = args_.batch * args_.kv_heads / (batch_turns_ * head_turns_);
+
+    // Whole heads when there are plenty or they fill the threads evenly; each split costs one more
+    // share of the query gradient.
+    Index splits = 1;
+    if (heads_per_turn_ < 4 * parallel.threads && heads_per_turn_ % parallel.threads != 0) {
+      splits = (2 * parallel.threads + heads_per_turn_ - 1) / heads_per_turn_;
+    }
+    bounds_ = split_keys(args_, splits);
+    splits_ = static_cast<Index>(bounds_.size()) - 1;
+
+    const Index all = args_.batch * args_.query_heads * splits_;
+    sums_.resize(static_cast<std::size_t>(all));
+    params_.resize(static_cast<std::size_t>(all));
+    for (Index k = 0; k < all; ++k) sums_[k].params = &params_[k];
+    if (bias_reduced_) share_bias();
+  }
+
+  void run() {
+    zero_bias();
+    for (Index b = 0; b < batch_turns_; ++b) {
+      for (Index h = 0; h < head_turns_; ++h) turn(b, h);
+    }
+    write_params();
+    if (bias_reduced_) write_bias();
+  }
+
+ private:
+  Index group() const { return args_.query_heads / args_.kv_heads; }
+  /// Index of (batch, query head, split) in sums_, so that a head's splits lie together.
+  Index sums_index(Index b, Index h, Index split) const {
+    return (b * args_.query_heads + h) * splits_ + split;
+  }
+  bool shares_query() const { return splits_ > 1 && problem_.gradients.query.data != nullptr; }
+
+  void share_bias() {
+    const auto& stride = problem_.gradients.bias.stride;
+    bias_rows_ = stride[2] == 0 ? 1 : args_.query_length;
+    bias_columns_ = stride[3] == 0 ? 1 : args_.key_length;
+    const Index size = bias_rows_ * bias_columns_;
+    bias_sums_.assign(sums_.size() * static_cast<std::size_t>(size), 0.0);
+    for (std::size_t k = 0; k < sums_.size(); ++k) {
+      sums_[k].bias = bias_sums_.data() + static_cast<Index>(k) * size;
+      sums_[k].bias_row_stride = bias_rows_ == 1 ? 0 : 1;
+      sums_[k].bias_stride = bias_columns_ == 1 ? 0 : 1;
+    }
+  }
+
+  /// The tasks of one turn, then the sum of their shares of the query gradient.
+  void turn(Index batch_turn, Index head_turn) {
+    const Index kv_heads = args_.kv_heads / head_turns_;
+    const Index width = HWY_DYNAMIC_DISPATCH(query_gradient_width)(args_.qk_dim);
+    const Index share = args_.query_length * width;
+    if (shares_query()) {
+      query_shares_.resize(static_cast<std::size_t>(heads_per_turn_ * group() * splits_ * share));
+    }
+    parallel_.run(heads_per_turn_ * splits_, [&](Index t) {
+      const Index split = t / heads_per_turn_, local = t % heads_per_turn_;
+      const Index b = batch_turn + local / kv_heads, kv = head_turn + local % kv_heads;
+      std::vector<BackwardSums> sums(static_cast<std::size_t>(group()));
+      for (Index g = 0; g < group(); ++g) {
+        sums[g] = sums_[sums_index(b, kv * group() + g, split)];
+        if (shares_query()) {
+          sums[g].query = query_shares_.data() + ((local * group() + g) * splits_ + split) * share;
+        }
+      }
+      const BackwardTask task{b, kv, bounds_[split], bounds_[split + 1], sums.data()};
+      HWY_DYNAMIC_DISPATCH(backward_task)(problem_, task);
+    });
+    if (!shares_query()) return;
+    parallel_.run(heads_per_turn_ * group(), [&](Index t) {
+      const Index local = t / group();
+      const Index b = batch_turn + local / kv_heads;
+      const Index head = (head_turn + local % kv_heads) * group() + t % group();
+      HWY_DYNAMIC_DISPATCH(add_query_shares)
+      (args_, query_shares_.data() + t * splits_ * share, splits_, problem_.gradients.query, b,
+       head);
+    });
+  }
+
+  void write_params() const {
+    for (std::size_t k = 0; k < kMaxScoreParams; ++k) {
+      const HeadValues<float>& values = problem_.gradients.params[k];
+      if (values.data == nullptr) continue;
+      double shared = 0;
+      for (Index h = 0; h < args_.query_heads; ++h) {
+        double sum = 0;
+        for (Index b = 0; b < args_.batch; ++b) {
+          for (Index s = 0; s < splits_; ++s) sum += params_[sums_index(b, h, s)][k];
+        }
+        shared += sum;
+        values.data[h * values.stride] = static_cast<float>(values.stride == 0 ? shared : sum);
+      }
+    }
+  }
+
+  void zero_bias() const {
+    const View4<float>& bias = problem_.gradients.bias;
+    if (bias.data == nullptr) return;
+    const auto distinct = [&](int dimension, Index size) {
+      return bias.stride[dimension] == 0 ? std::min<Index>(1, size) : size;
+    };
+    const Index heads = distinct(1, args_.query_heads);
+    parallel_.run(distinct(0, args_.batch) * heads, [&](Index t) {
+      for (Index i = 0; i < distinct(2, args_.query_length); ++i) {
+        for (Index j = 0; j < distinct(3, args_.key_length); ++j) {
+          *bias.at(t / heads, t % heads, i, j) = 0.0f;
+        }
+      }
+    });
+  }
+
+  /// The bias gradient from the sums of all tasks: element by element, in order, in double.
+  void write_bias() const {
+    const View4<float>& bias = problem_.gradients.bias;
+    const Index size = bias_rows_ * bias_columns_;
+    const Index batches = bias.stride[0] == 0 ? 1 : args_.batch;
+    const Index heads = bias.stride[1] == 0 ? 1 : args_.query_heads;
+    for (Index e = 0; e < size; ++e) {
+      for (Index b0 = 0; b0 < batches; ++b0) {
+        for (Index h0 = 0; h0 < heads; ++h0) {
+          double sum = 0;
+          for (Index b = b0; b < (batches == 1 ? args_.batch : b0 + 1); ++b) {
+            for (Index h = h0; h < (heads == 1 ? args_.query_heads : h0 + 1); ++h) {
+              for (Index s = 0; s < splits_; ++s) sum += bias_sums_[sums_index(b, h, s) * size + e];
+            }
+          }
+          *bias.at(b0, h0, e / bias_columns_, e % bias_columns_) = static_cast<float>(sum);
+        }
+      }
+    }
+  }
+
+  const BackwardProblem& problem_;
+  const AttentionArgs<float>& args_;
+  const Parallel& parallel_;
+  bool bias_reduced_ = false;
+  Index batch_turns_ = 1, head_turns_ = 1, heads_per_turn_ = 0, splits_ = 1;
+  std::vector<Index> bounds_;  ///< split s has keys [bounds_[s], bounds_[s + 1])
+  std::vector<BackwardSums> sums_;
+  std::vector<std::array<double, kMaxScoreParams>> params_;
+  Index bias_rows_ = 0, bias_columns_ = 0;
+  std::vector<double> bias_sums_;
+  std::vector<float> query_shares_;
+};
+
+}  // namespace
+
+void attention_backward(const AttentionArgs<float>& args, const View4<const float>& out,
+                        const float* lse, const View4<const float>& d_out, const float* d_lse,
+                        const AttentionGradients<float>& gradients, const Parallel& parallel) {
+  check_args(args);
+  choose_target();
+  if (args.query_heads == 0) return;
+  const BackwardProblem problem{args, out, lse, d_out, d_lse, gradients};
+  BackwardPlan(problem, parallel).run();
+}
+
+}  // namespace ssa
+#endif  // HWY_ONCE
