@@ -171,7 +171,8 @@ void check_call(const AttentionCall& call) {
 void check_values(const AttentionCall& call) {
   const ScoreInfo& score = score_of(call);
   for (std::size_t i = 0; i < call.params.size(); ++i) {
-    const at::Tensor values = call.params[i].detach().reshape({-1}).to(at::kCPU, at::kDouble);
+    const at::Tensor values =
+        call.params[i].detach().reshape({-1}).to(at::kCPU, at::kDouble).contiguous();
     const double* value = values.const_data_ptr<double>();
     for (std::int64_t head = 0; head < values.numel(); ++head) {
       TORCH_CHECK_VALUE(std::isfinite(value[head]) && value[head] > 0, kOp, "parameter ",

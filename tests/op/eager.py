@@ -1,0 +1,157 @@
+"""Attention as a user would write it in plain PyTorch, differentiated by autograd: what the operator is
+compared with. In float64 it is the truth, in the operator's own precision it is the yardstick of error."""
+
+import math
+import re
+
+import ssa_attention
+import torch
+
+
+def phi_of(score: str):
+    """φ as a Python function of s and the parameters, made from the formula that users read."""
+    expression = ssa_attention.scores()[score].formula
+    expression = re.sub(r"\|(\w+)\|", r"torch.abs(\1)", expression)
+    expression = expression.replace("·", "*").replace("log(1 + ", "log1p(")
+    expression = re.sub(
+        r"\b(sgn|log1p|tanh)\(", lambda m: {"sgn": "torch.sign("}.get(m[1], f"torch.{m[1]}("), expression
+    )
+    names = [param.name for param in ssa_attention.scores()[score].params]
+    return eval(f"lambda {', '.join(['s', *names])}: {expression}", {"torch": torch})
+
+
+def hidden_pairs(query, key, mask=None, bias=None, key_lengths=None, causal=False):
+    """bool (batch, query heads, query length, key length): pairs that do not take part."""
+    (batch, heads, rows, _), columns = query.shape, key.shape[2]
+    hidden = torch.zeros(batch, heads, rows, columns, dtype=torch.bool)
+    if mask is not None:
+        hidden = hidden | ~mask
+    if bias is not None:
+        hidden = hidden | (bias == -math.inf)
+    if key_lengths is not None:
+        hidden = hidden | (torch.arange(columns) >= key_lengths.view(-1, 1, 1, 1))
+    if causal:
+        hidden = hidden | (torch.arange(columns) > torch.arange(rows).unsqueeze(-1) + (columns - rows))
+    return hidden
+
+
+def eager_attention(
+    query, key, value, *, score, params, mask=None, bias=None, key_lengths=None, causal=False, scale=None, factor=None
+):
+    """out, lse. `factor` multiplies the weights (dropout)."""
+    groups = query.shape[1] // key.shape[1]
+    scores = query @ key.repeat_interleave(groups, 1).transpose(2, 3)
+    scores = scores * (query.shape[3] ** -0.5 if scale is None else scale)
+    if bias is not None:
+        scores = scores + bias
+    hidden = hidden_pairs(query, key, mask, bias, key_lengths, causal)
+    scores = scores.masked_fill(hidden, 0)
+    phi = phi_of(score)(scores, *[p.view(-1, 1, 1) for p in params])
+    empty = hidden.all(-1, keepdim=True)
+    phi = phi.masked_fill(hidden & ~empty, -math.inf)  # a row of -inf alone would have gradient NaN
+    weights = torch.softmax(phi, -1).masked_fill(empty, 0)
+    if factor is not None:
+        weights = weights * factor
+    lse = torch.logsumexp(phi, -1).masked_fill(empty.squeeze(-1), -math.inf)
+    return weights @ value.repeat_interleave(groups, 1), lse
+
+
+def check_error(name, ours, eager, truth, times):
+    """The error rule: at most `times` the error of eager PyTorch in the same precision, plus 4 ε max|truth|."""
+    assert ours.shape == truth.shape, f"{name}: shape {tuple(ours.shape)}, expected {tuple(truth.shape)}"
+    finite = truth.isfinite()
+    assert torch.equal(ours[~finite].double(), truth[~finite].double()), f"{name}: infinities differ"
+    if not finite.any():
+        return
+    error = (ours[finite].double() - truth[finite]).abs().max().item()
+    yardstick = (eager[finite].double() - truth[finite]).abs().max().item()
+    floor = 4 * torch.finfo(ours.dtype).eps * truth[finite].abs().max().item()
+    assert error <= times * yardstick + floor, (
+        f"{name}: error {error:.3g}, eager PyTorch {yardstick:.3g}, floor {floor:.3g}"
+    )
+
+
+class Problem:
+    """Random inputs from a seed, exact in float32, so that every precision sees the same numbers."""
+
+    def __init__(
+        self,
+        seed,
+        *,
+        batch=1,
+        heads=2,
+        kv_heads=None,
+        rows=4,
+        columns=None,
+        dim=8,
+        v_dim=None,
+        score="ssa",
+        size=1.0,
+    ):
+        kv_heads = heads if kv_heads is None else kv_heads
+        columns = rows if columns is None else columns
+        v_dim = dim if v_dim is None else v_dim
+        generator = torch.Generator().manual_seed(seed)
+
+        def normal(*shape):
+            return torch.randn(*shape, generator=generator).double()
+
+        self.score = score
+        self.query = normal(batch, heads, rows, dim) * size
+        self.key = normal(batch, kv_heads, columns, dim)
+        self.value = normal(batch, kv_heads, columns, v_dim)
+        self.params = [
+            (param.initial * (0.5 + 1.5 * torch.rand(heads, generator=generator))).double()
+            for param in ssa_attention.scores()[score].params
+        ]
+        self.d_out = normal(batch, heads, rows, v_dim)
+        self.d_lse = normal(batch, heads, rows)
+
+    def run(self, dtype, function, bias=None, **options):
+        """out, lse and every gradient by name, of `function(query, key, value, score=…, params=…, …)`."""
+        inputs = {"dq": self.query, "dk": self.key, "dv": self.value}
+        inputs |= {f"d{name}": p for name, p in zip(param_names(self.score), self.params, strict=True)}
+        if bias is not None:
+            inputs["dbias"] = bias
+        leaves = {name: tensor.to(dtype, copy=True).requires_grad_() for name, tensor in inputs.items()}
+        query, key, value, *params = (leaves[name] for name in leaves if name != "dbias")
+        out, lse = function(query, key, value, score=self.score, params=params, bias=leaves.get("dbias"), **options)
+        d_lse = self.d_lse.to(dtype).masked_fill(lse.detach() == -math.inf, 0)
+        torch.autograd.backward([out, lse], [self.d_out.to(dtype), d_lse])
+        return {"out": out.detach(), "lse": lse.detach()} | {name: leaf.grad for name, leaf in leaves.items()}
+
+
+def param_names(score):
+    return [param.name for param in ssa_attention.scores()[score].params]
+
+
+def operator(kernel):
+    """The operator on one path, called as eager_attention is."""
+
+    def call(query, key, value, **options):
+        result = ssa_attention.attention(query, key, value, kernel=kernel, return_lse=True, **options)
+        assert ssa_attention.last_attention_path() == kernel
+        return result
+
+    return call
+
+
+def check_problems(problems, **options):
+    """The error rule for both paths in float32.
+
+    The gradients of the parameters are a few sums that cancel, so in one problem the error of either side is
+    luck: they are compared over all problems together.
+    """
+    truths = [p.run(torch.float64, eager_attention, **options) for p in problems]
+    eagers = [p.run(torch.float32, eager_attention, **options) for p in problems]
+    summed = {f"d{name}" for name in param_names(problems[0].score)}
+    for kernel in ("fused", "composed"):
+        ours = [p.run(torch.float32, operator(kernel), **options) for p in problems]
+        for name in truths[0]:
+            times = 2 if name in ("out", "lse") else 3
+            columns = [[results[name] for results in side] for side in (ours, eagers, truths)]
+            if name in summed:
+                check_error(f"{kernel} {name}", *map(torch.cat, columns), times)
+            else:
+                for triple in zip(*columns, strict=True):
+                    check_error(f"{kernel} {name}", *triple, times)

@@ -1,0 +1,124 @@
+"""The operator as torch sees it: schema, Meta, tracing, autocast, functorch."""
+
+import pytest
+import ssa_attention
+import torch
+
+SCHEMA = (
+    "ssa::attention(Tensor query, Tensor key, Tensor value, str score, Tensor[] params, Tensor? mask, Tensor? bias, "
+    "Tensor? key_lengths, bool causal, float? scale, float dropout, int? seed, str kernel, int? window, "
+    "Tensor? alibi_slopes, Tensor? cu_query, Tensor? cu_key) -> (Tensor out, Tensor lse)"
+)
+
+
+def arguments(dtype=torch.float32, kernel="auto", requires_grad=True, heads_inside=False, dropout=0.0, device="cpu"):
+    inner = torch.float64 if dtype == torch.float64 else torch.float32
+
+    def tensor(heads, length, dim):
+        if heads_inside:
+            data = torch.randn(2, length, heads, dim).to(device, dtype).transpose(1, 2)
+        else:
+            data = torch.randn(2, heads, length, dim).to(device, dtype)
+        return data.requires_grad_(requires_grad)
+
+    params = [
+        torch.tensor([1.5, 2, 1, 3], dtype=inner, device=device, requires_grad=requires_grad),
+        torch.tensor([0.8], dtype=inner, device=device, requires_grad=requires_grad),
+    ]
+    bias = torch.randn(4, 1, 7).to(device, inner).requires_grad_(requires_grad)
+    lengths = torch.tensor([3, 7], device=device)
+    seed = 5 if dropout else None
+    return (
+        tensor(4, 6, 5), tensor(2, 7, 5), tensor(2, 7, 3), "ssa", params, None, bias, lengths, True, None, dropout,
+        seed, kernel, None, None, None, None,
+    )  # fmt: skip
+
+
+def test_schema():
+    assert str(torch.ops.ssa.attention.default._schema) == SCHEMA
+
+
+@pytest.mark.parametrize("heads_inside", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dtype": torch.float32, "kernel": "fused"},
+        {"dtype": torch.float32, "kernel": "composed"},
+        {"dtype": torch.float64},
+        {"dtype": torch.bfloat16},
+        {"dtype": torch.float32, "dropout": 0.2},
+        {"dtype": torch.float32, "requires_grad": False},
+    ],
+    ids=str,
+)
+def test_opcheck(options, heads_inside):
+    """torch's own checks: schema, autograd registration, fake tensors against real, tracing with dynamic shapes."""
+    torch.library.opcheck(torch.ops.ssa.attention.default, arguments(**options, heads_inside=heads_inside))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_meta_tells_shapes_without_computing(dtype):
+    out, lse = torch.ops.ssa.attention(*arguments(dtype, device="meta", requires_grad=False))
+    assert out.is_meta and out.shape == (2, 4, 6, 3) and out.dtype == dtype
+    assert lse.shape == (2, 4, 6) and lse.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    with pytest.raises(ValueError, match=r"mask of shape \[3, 3\] does not broadcast"):
+        query = torch.empty(1, 1, 4, 4, device="meta")
+        ssa_attention.attention(query, query, query, mask=torch.ones(3, 3, dtype=torch.bool, device="meta"))
+
+
+def test_out_has_the_layout_of_query():
+    """A model that splits heads by a view gets back a view that joins them without a copy."""
+    query, key, value = (torch.randn(2, 6, 4, 5).transpose(1, 2) for _ in range(3))
+    for kernel in ("fused", "composed"):
+        out = ssa_attention.attention(query, key, value, kernel=kernel)
+        assert out.transpose(1, 2).is_contiguous()
+
+
+@pytest.mark.parametrize("kernel", ["fused", "composed"])
+def test_compile_and_export(kernel):
+    torch.manual_seed(0)
+    model = ssa_attention.nn.SelfAttention(32, 4, kv_heads=2, causal=True, kernel=kernel)
+    inputs = torch.randn(2, 9, 32)
+    expected = model(inputs)
+    expected.sum().backward()
+    gradients = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+    traced = compiled(inputs)
+    traced.sum().backward()
+    torch.testing.assert_close(traced, expected)
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.grad, gradients[name])
+    dims = {"inputs": {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}}
+    exported = torch.export.export(model, (inputs,), dynamic_shapes=dims).module()
+    longer = torch.randn(3, 17, 32)
+    torch.testing.assert_close(exported(longer), model(longer))
+
+
+def test_tracing_with_a_drawn_seed_is_refused():
+    model = torch.compile(lambda q: ssa_attention.attention(q, q, q, dropout=0.5), backend="aot_eager")
+    with pytest.raises(Exception, match="dropout needs a seed while tracing"):
+        model(torch.randn(1, 1, 4, 4))
+
+
+def test_autocast_keeps_parameters_and_bias_in_float32():
+    query, key, value = (torch.randn(2, 4, 10, 8, requires_grad=True) for _ in range(3))
+    n = torch.full((4,), 1.5, requires_grad=True)
+    bias = torch.randn(10, 10, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out, lse = ssa_attention.attention(query, key, value, n=n, bias=bias, return_lse=True)
+    assert out.dtype == torch.bfloat16 and lse.dtype == torch.float32
+    inside = [t.bfloat16() for t in (query, key, value)]
+    assert torch.equal(out, ssa_attention.attention(*inside, n=n, bias=bias))
+    out.float().sum().backward()
+    for leaf in (query, key, value, n, bias):
+        assert leaf.grad.dtype == torch.float32 and leaf.grad.abs().max() > 0
+
+
+def test_functorch_is_refused_not_wrong():
+    query = torch.randn(1, 1, 3, 4)
+    with pytest.raises(RuntimeError, match="functorch"):
+        torch.func.grad(lambda q: ssa_attention.attention(q, q, q).sum())(query)
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(RuntimeError, match="jvp is not implemented"):
+        dual = torch.autograd.forward_ad.make_dual(query, query)
+        ssa_attention.attention(dual, dual, dual)

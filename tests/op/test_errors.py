@@ -1,0 +1,94 @@
+"""Every refusal names the argument and what would be right."""
+
+import math
+
+import pytest
+import ssa_attention
+import torch
+
+
+def attention(query=(2, 4, 6, 8), key=(2, 2, 7, 8), value=(2, 2, 7, 3), dtype=torch.float32, **options):
+    return ssa_attention.attention(*(torch.zeros(s, dtype=dtype) for s in (query, key, value)), **options)
+
+
+INT_MASK = torch.ones(6, 7, dtype=torch.int32)
+REFUSED = [
+    ({"query": (2, 33, 6, 8)}, ValueError, r"query heads .* 33 and 2: query \[2, 33, 6, 8\], key \[2, 2, 7, 8\]"),
+    ({"query": (4, 6, 8)}, ValueError, r"query must have 4 dimensions .* got shape \[4, 6, 8\]"),
+    ({"key": (2, 2, 7, 9)}, ValueError, r"head dimensions .* query \[2, 4, 6, 8\], key \[2, 2, 7, 9\]"),
+    ({"key": (3, 2, 7, 8)}, ValueError, r"batch sizes differ: query \[2, 4, 6, 8\], key \[3, 2, 7, 8\]"),
+    ({"value": (2, 2, 8, 3)}, ValueError, r"key \[2, 2, 7, 8\], value \[2, 2, 8, 3\]"),
+    ({"value": (2, 4, 7, 3)}, ValueError, r"heads and lengths of key and value differ"),
+    ({"dtype": torch.float16}, TypeError, r"must be float32, bfloat16 or float64, got Half"),
+    ({"mask": INT_MASK}, TypeError, r"mask must be bool .* got Int of shape \[6, 7\]"),
+    ({"mask": INT_MASK[:, :3].bool()}, ValueError, r"mask of shape \[6, 3\] does not broadcast to \[2, 4, 6, 7\]"),
+    ({"mask": torch.ones(7, dtype=torch.bool)}, ValueError, r"mask of shape \[7\] .* from 2 to 4 dimensions"),
+    ({"bias": torch.zeros(3, 6, 7)}, ValueError, r"bias of shape \[3, 6, 7\] does not broadcast to \[2, 4, 6, 7\]"),
+    ({"bias": torch.zeros(6, 7).double()}, TypeError, r"bias must be Float with a query of Float, got Double"),
+    ({"n": 0.0}, ValueError, r'parameter n of score "ssa" must be finite and > 0, got 0'),
+    ({"n": -1.5}, ValueError, r"parameter n .* got -1.5"),
+    ({"b": math.nan}, ValueError, r"parameter b .* got nan"),
+    ({"b": torch.tensor([1.0, 1, 1, math.inf])}, ValueError, r"parameter b .* got inf at index 3 of shape \[4\]"),
+    ({"n": torch.ones(3)}, ValueError, r"parameter n must have shape \[1\] or \[query heads\] = \[4\], got \[3\]"),
+    ({"n": torch.ones(4).double()}, TypeError, r"parameter n must be Float with a query of Float, got Double"),
+    (
+        {"score": "softmaxx"},
+        ValueError,
+        "score 'softmaxx' is unknown; known scores: softmax, temperature, ssa, softcap",
+    ),
+    ({"params": [1.0]}, ValueError, r"score 'ssa' has the params \['n', 'b'\], got 1 values"),
+    ({"score": "softmax", "n": 1.0}, ValueError, r"score 'softmax' has the params \[\], not n"),
+    ({"n": 1.0, "params": {"n": 2.0}}, ValueError, "n given twice"),
+    ({"params": {"m": 2.0}}, ValueError, r"score 'ssa' has the params \['n', 'b'\], not m"),
+    ({"key_lengths": torch.tensor([1, 8])}, ValueError, r"key_lengths\[1\] = 8 is outside \[0, key length = 7\]"),
+    ({"key_lengths": torch.tensor([-1, 7])}, ValueError, r"key_lengths\[0\] = -1"),
+    ({"key_lengths": torch.tensor([1, 2, 3])}, ValueError, r"key_lengths must have shape \[batch\] = \[2\], got \[3\]"),
+    ({"key_lengths": torch.tensor([1.0, 2])}, TypeError, r"key_lengths must be int64, got Float"),
+    ({"dropout": 1.0}, ValueError, r"dropout must be in \[0, 1\), got 1"),
+    ({"dropout": -0.1}, ValueError, r"dropout must be in \[0, 1\), got -0.1"),
+    ({"dropout": math.nan}, ValueError, r"dropout must be in \[0, 1\), got nan"),
+    ({"scale": math.inf}, ValueError, r"scale must be finite, got inf"),
+    ({"kernel": "fast"}, ValueError, r'kernel must be "auto", "fused" or "composed", got "fast"'),
+    ({"kernel": "fused", "dropout": 0.1}, ValueError, r'kernel="fused" cannot run this call: dropout'),
+    ({"kernel": "fused", "dtype": torch.float64}, ValueError, r'kernel="fused" cannot run .* Double, not float32'),
+    ({"kernel": "fused", "dtype": torch.bfloat16}, ValueError, r'kernel="fused" cannot run .* BFloat16, not float32'),
+]
+
+
+@pytest.mark.parametrize("arguments, error, message", REFUSED, ids=[message for *_, message in REFUSED])
+def test_refusals(arguments, error, message):
+    with pytest.raises(error, match=message):
+        attention(**arguments)
+
+
+def test_mixed_dtypes():
+    query, key = torch.zeros(1, 1, 2, 4), torch.zeros(1, 1, 2, 4, dtype=torch.float64)
+    with pytest.raises(TypeError, match="key is Double but query is Float"):
+        ssa_attention.attention(query, key, query)
+
+
+@pytest.mark.parametrize("given", range(4), ids=["window", "alibi_slopes", "cu_query", "cu_key"])
+def test_arguments_of_the_schema_that_are_not_built(given, request):
+    name = ["window", "alibi_slopes", "cu_query", "cu_key"][given]
+    query = torch.zeros(1, 1, 2, 4)
+    late = [None] * 4
+    late[given] = 3 if name == "window" else torch.zeros(1)
+    ones = [torch.ones(1), torch.ones(1)]
+    with pytest.raises(NotImplementedError, match=f"argument {name} is not built yet"):
+        torch.ops.ssa.attention(
+            query, query, query, "ssa", ones, None, None, None, False, None, 0.0, None, "auto", *late
+        )
+
+
+def test_the_operator_itself_knows_scores_and_counts_params():
+    query = torch.zeros(1, 1, 2, 4)
+
+    def call(score, params):
+        return torch.ops.ssa.attention(
+            query, query, query, score, params, None, None, None, False, None, 0.0, None, "auto", *[None] * 4
+        )
+
+    with pytest.raises(ValueError, match='score "x" is unknown; known scores: softmax, temperature, ssa, softcap'):
+        call("x", [])
+    with pytest.raises(ValueError, match=r'score "ssa" has 2 params \(n, b\), got 1'):
+        call("ssa", [torch.ones(1)])

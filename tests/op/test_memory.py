@@ -1,0 +1,32 @@
+"""The composed path keeps no length × length tensor, forward or backward."""
+
+import os
+import subprocess
+import sys
+
+# Peak memory above that of the inputs, in MiB, of one forward and backward pass. The pass before it, over
+# 128 rows, has loaded what the first call loads.
+SCRIPT = """
+import resource, sys, torch, ssa_attention
+def run(length):
+    q, k, v = (torch.randn(1, 2, length, 8, requires_grad=True) for _ in range(3))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ssa_attention.attention(q, k, v, causal=True, kernel="composed", dropout=0.1).sum().backward()
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+run(128)
+print(run(int(sys.argv[1])))
+"""
+
+
+def test_memory_grows_with_the_length_not_its_square():
+    length = 6144
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(length)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    peak = float(run.stdout)
+    one_matrix_of_scores = 2 * length * length * 4 / 2**20  # 288 MiB; autograd of the formula keeps several
+    assert 0 < peak < one_matrix_of_scores / 2, f"{peak:.0f} MiB"  # about 20 blocks of 6 MiB
