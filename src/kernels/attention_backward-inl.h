@@ -60,7 +60,7 @@ class Backward {
   struct Head {
     Index head;
     Visibility visibility;
-    std::array<Floats, kMaxScoreParams> params;
+    HeadScore<Score> score;
     ScoreFilter filter;
     BackwardSums& sums;
   };
@@ -112,13 +112,13 @@ class Backward {
   }
 
   void head(Index h, BackwardSums& sums) {
-    Head head{h, Visibility(args_, task_.batch, h), vector_params<Score>(args_, h),
+    Head head{h, Visibility(args_, task_.batch, h), HeadScore<Score>(args_, h),
               ScoreFilter(Visibility(args_, task_.batch, h), filter_scratch_), sums};
     load_rows(head);
     if (sums.query != nullptr) d_query_ = sums.query;
     std::fill_n(d_query_, rows_ * qk_width_, 0.0f);
     const float q2 = largest_square_of_rows(query_, rows_, qk_width_);
-    switch (choose_mode<Score>(head.visibility, q2, largest_key_square_, head.params.data())) {
+    switch (choose_mode(head.visibility, q2, largest_key_square_, head.score)) {
       case Mode::kBounded:
         key_blocks<Mode::kBounded>(head);
         break;
@@ -260,20 +260,21 @@ class Backward {
   template <Mode kMode>
   void transform(const Head& head, Index i, Index limit, float* w, float* ds, Floats* param_sums) {
     const FloatTag d;
+    const HeadScore<Score> score_of = head.score;
     const Floats lse2 = set(lse2_[i]), delta = set(delta_[i]);
     Floats sums[kMaxScoreParams] = {hn::Zero(d), hn::Zero(d)};
     for (Index j = 0; j < limit; j += kLanes) {
       Floats score = hn::LoadU(d, w + j), gradient = hn::LoadU(d, ds + j);
       if constexpr (kMode == Mode::kBounded) {
         if (j + kLanes <= limit) {
-          lanes<kMode, false>(head, FloatMask(), lse2, delta, score, gradient, sums);
+          lanes<kMode, false>(score_of, FloatMask(), lse2, delta, score, gradient, sums);
         } else {
           const FloatMask outside = hn::Not(hn::FirstN(d, static_cast<std::size_t>(limit - j)));
-          lanes<kMode, true>(head, outside, lse2, delta, score, gradient, sums);
+          lanes<kMode, true>(score_of, outside, lse2, delta, score, gradient, sums);
         }
       } else {
         const FloatMask hidden = hn::Eq(score, set(kMinusInfinity));
-        lanes<kMode, true>(head, hidden, lse2, delta, score, gradient, sums);
+        lanes<kMode, true>(score_of, hidden, lse2, delta, score, gradient, sums);
       }
       hn::StoreU(score, d, w + j);
       hn::StoreU(gradient, d, ds + j);
@@ -285,30 +286,31 @@ class Backward {
 
   /// In: scores and dP. Out: weights and dS. Where `hidden`, everything is zero whatever came in.
   template <Mode kMode, bool kHides>
-  HWY_INLINE void lanes(const Head& head, FloatMask hidden, Floats lse2, Floats delta,
-                        Floats& score_to_weight, Floats& gradient, Floats* param_sums) const {
-    const Floats* params = head.params.data();
+  static HWY_INLINE void lanes(const HeadScore<Score>& head, FloatMask hidden, Floats lse2,
+                               Floats delta, Floats& score_to_weight, Floats& gradient,
+                               Floats* param_sums) {
     const Floats score = kHides ? hn::IfThenZeroElse(hidden, score_to_weight) : score_to_weight;
-    const Floats exponent = hn::Sub(Score::phi2(math_, score, params), lse2);
-    Floats weight = kMode == Mode::kGeneral ? math_.exp2(at_most(hn::Zero(FloatTag()), exponent))
-                                            : math_.exp2_in_range(exponent);
+    const Floats exponent = hn::Sub(head.phi2(score), lse2);
+    Floats weight = kMode == Mode::kGeneral
+                        ? head.math.exp2(at_most(hn::Zero(FloatTag()), exponent))
+                        : head.math.exp2_in_range(exponent);
     Floats d_phi = hn::Mul(weight, hn::Sub(gradient, delta));
     if constexpr (kHides) {
       weight = hn::IfThenZeroElse(hidden, weight);
       d_phi = hn::IfThenZeroElse(hidden, d_phi);
     }
-    add_params(std::make_integer_sequence<int, static_cast<int>(Score::kParams.size())>(), score,
-               d_phi, params, param_sums);
+    add_params(std::make_integer_sequence<int, static_cast<int>(Score::kParams.size())>(), head,
+               score, d_phi, param_sums);
     score_to_weight = weight;
-    gradient = hn::Mul(d_phi, Score::dphi_ds(math_, score, params));
+    gradient = hn::Mul(d_phi, head.dphi_ds(score));
   }
 
   template <int... kParam>
-  HWY_INLINE void add_params(std::integer_sequence<int, kParam...>, [[maybe_unused]] Floats score,
-                             [[maybe_unused]] Floats d_phi, [[maybe_unused]] const Floats* params,
-                             [[maybe_unused]] Floats* sums) const {
-    ((sums[kParam] = hn::MulAdd(d_phi, Score::template dphi_dparam<kParam>(math_, score, params),
-                                sums[kParam])),
+  static HWY_INLINE void add_params(std::integer_sequence<int, kParam...>,
+                                    [[maybe_unused]] const HeadScore<Score>& head,
+                                    [[maybe_unused]] Floats score, [[maybe_unused]] Floats d_phi,
+                                    [[maybe_unused]] Floats* sums) {
+    ((sums[kParam] = hn::MulAdd(d_phi, head.template dphi_dparam<kParam>(score), sums[kParam])),
      ...);
   }
 
@@ -354,7 +356,6 @@ class Backward {
   const Index keys_;  ///< of the task's range, those that this sequence has
   const Index rows_;
   const Index qk_width_, v_width_;
-  const VectorMath math_{};
   float *key_panels_ = nullptr, *value_panels_ = nullptr, *key_copy_ = nullptr;
   float *d_key_ = nullptr, *d_value_ = nullptr;                          ///< sums over the group
   float *query_ = nullptr, *d_out_copy_ = nullptr, *d_query_ = nullptr;  ///< of the current head

@@ -36,7 +36,7 @@ class Forward {
         keys_(visibility_.limit(task.last - 1)),
         qk_width_(round_up(args.qk_dim, kLanes)),
         v_width_(round_up(args.v_dim, kLanes)),
-        params_(vector_params<Score>(args, task.head)),
+        score_(args, task.head),
         copy_values_(visibility_.filtered() ||
                      !matrix_of(args.value, task.batch, kv_).is_packed(args.v_dim, v_width_)),
         scratch_(scratch_size()),
@@ -58,7 +58,7 @@ class Forward {
       copy_rows({query.row(first), query.row_stride, query.stride}, rows, args_.qk_dim, args_.scale,
                 query_, qk_width_);
       const float q2 = largest_square_of_rows(query_, rows, qk_width_);
-      Mode mode = choose_mode<Score>(visibility_, q2, largest_key_square_, params_.data());
+      Mode mode = choose_mode(visibility_, q2, largest_key_square_, score_);
       if (mode == Mode::kBounded) block<Mode::kBounded>(first, rows);
       if (mode == Mode::kBoundedFiltered) block<Mode::kBoundedFiltered>(first, rows);
       // Huge or infinite values may overflow the unnormalised sums: then once more, normalised.
@@ -142,9 +142,9 @@ class Forward {
     }
     const float largest = hn::GetLane(hn::MaxOfLanes(d, vector_max));
     if (!(largest > largest_[row])) return;
-    const float phi2 = hn::GetLane(Score::phi2(math_, set(largest), params_.data()));
+    const float phi2 = hn::GetLane(score_.phi2(set(largest)));
     if (largest_[row] != kMinusInfinity) {
-      const Floats factor = math_.exp2(set(largest_phi2_[row] - phi2));
+      const Floats factor = score_.math.exp2(set(largest_phi2_[row] - phi2));
       float* total = totals_ + row * kLanes;
       hn::StoreU(hn::Mul(factor, hn::LoadU(d, total)), d, total);
       float* sums = sums_ + row * v_width_;
@@ -160,13 +160,15 @@ class Forward {
   template <Mode kMode>
   void transform(Index row, Index limit, Index padded, float* scores) {
     const FloatTag d;
+    const HeadScore<Score> head = score_;
+    const Floats largest = set(largest_phi2_[row]);
     float* total = totals_ + row * kLanes;
     Floats even = hn::LoadU(d, total), odd = hn::Zero(d);
     Index j = 0;
     if constexpr (kMode == Mode::kBounded) {
       for (; j + 2 * kLanes <= limit; j += 2 * kLanes) {
-        const Floats x = weight<kMode>(row, hn::LoadU(d, scores + j));
-        const Floats y = weight<kMode>(row, hn::LoadU(d, scores + j + kLanes));
+        const Floats x = weight<kMode>(head, largest, hn::LoadU(d, scores + j));
+        const Floats y = weight<kMode>(head, largest, hn::LoadU(d, scores + j + kLanes));
         hn::StoreU(x, d, scores + j);
         hn::StoreU(y, d, scores + j + kLanes);
         even = hn::Add(even, x);
@@ -174,14 +176,15 @@ class Forward {
       }
       for (; j < limit; j += kLanes) {
         const FloatMask inside = hn::FirstN(d, static_cast<std::size_t>(limit - j));
-        const Floats x = hn::IfThenElseZero(inside, weight<kMode>(row, hn::LoadU(d, scores + j)));
+        const Floats x =
+            hn::IfThenElseZero(inside, weight<kMode>(head, largest, hn::LoadU(d, scores + j)));
         hn::StoreU(x, d, scores + j);
         even = hn::Add(even, x);
       }
       for (; j < padded; j += kLanes) hn::StoreU(hn::Zero(d), d, scores + j);
     } else {
       for (; j < padded; j += kLanes) {
-        const Floats x = weight<kMode>(row, hn::LoadU(d, scores + j));
+        const Floats x = weight<kMode>(head, largest, hn::LoadU(d, scores + j));
         hn::StoreU(x, d, scores + j);
         even = hn::Add(even, x);
       }
@@ -190,14 +193,13 @@ class Forward {
   }
 
   template <Mode kMode>
-  HWY_INLINE Floats weight(Index row, Floats score) const {
-    const Floats phi2 = Score::phi2(math_, score, params_.data());
+  static HWY_INLINE Floats weight(const HeadScore<Score>& head, Floats largest, Floats score) {
+    const Floats phi2 = head.phi2(score);
     if constexpr (kMode == Mode::kBounded) {
-      return math_.exp2_in_range(phi2);
+      return head.math.exp2_in_range(phi2);
     } else {
-      const Floats power = kMode == Mode::kGeneral
-                               ? math_.exp2(hn::Sub(phi2, set(largest_phi2_[row])))
-                               : math_.exp2_in_range(phi2);
+      const Floats power = kMode == Mode::kGeneral ? head.math.exp2(hn::Sub(phi2, largest))
+                                                   : head.math.exp2_in_range(phi2);
       return hn::IfThenZeroElse(hn::Eq(score, set(kMinusInfinity)), power);
     }
   }
@@ -236,8 +238,7 @@ class Forward {
   const Visibility visibility_;
   const Index keys_;  ///< no query of the task sees more
   const Index qk_width_, v_width_;
-  const std::array<Floats, kMaxScoreParams> params_;
-  const VectorMath math_{};
+  const HeadScore<Score> score_;
   const bool copy_values_;
   Scratch scratch_;
   float *panels_, *value_copy_, *query_, *scores_;

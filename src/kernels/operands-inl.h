@@ -296,6 +296,29 @@ class ScoreFilter {
   std::uint8_t* mask_;
 };
 
+/// A score with the parameters of one query head. Loops copy it into a local variable first: stores
+/// through vector pointers may alias members, which would be loaded anew for every vector of
+/// scores.
+template <class Score>
+struct HeadScore {
+  VectorMath math;
+  Floats params[kMaxScoreParams];
+
+  HeadScore(const AttentionArgs<float>& args, Index head) {
+    for (std::size_t k = 0; k < kMaxScoreParams; ++k) {
+      params[k] = k < Score::kParams.size() ? set(args.params[k].data[head * args.params[k].stride])
+                                            : hn::Zero(FloatTag());
+    }
+  }
+
+  HWY_INLINE Floats phi2(Floats s) const { return Score::phi2(math, s, params); }
+  HWY_INLINE Floats dphi_ds(Floats s) const { return Score::dphi_ds(math, s, params); }
+  template <int kParam>
+  HWY_INLINE Floats dphi_dparam(Floats s) const {
+    return Score::template dphi_dparam<kParam>(math, s, params);
+  }
+};
+
 /// How the scores of a query block become weights.
 enum class Mode {
   kBounded,  ///< |φ2| <= kSafePhi2 proven: no maximum needed; nothing hidden but by causality
@@ -310,25 +333,13 @@ inline constexpr float kSafePhi2 = 32.0f;
 /// The mode of queries with |q|² <= q2 (scale included) and keys with |k|² <= k2: φ does not
 /// decrease, so |s| <= |q||k| bounds it. A comparison with NaN is false and takes the safe path.
 template <class Score>
-Mode choose_mode(const Visibility& visibility, float q2, float k2, const Floats* params) {
+Mode choose_mode(const Visibility& visibility, float q2, float k2, const HeadScore<Score>& score) {
   if (visibility.args->bias.data != nullptr) return Mode::kGeneral;
   const Floats bound = set(std::sqrt(q2) * std::sqrt(k2) * 1.0001f);  // rounding of the sums
-  const VectorMath math;
-  const float high = hn::GetLane(Score::phi2(math, bound, params));
-  const float low = hn::GetLane(Score::phi2(math, hn::Neg(bound), params));
+  const float high = hn::GetLane(score.phi2(bound));
+  const float low = hn::GetLane(score.phi2(hn::Neg(bound)));
   if (!(high < kSafePhi2 && low > -kSafePhi2)) return Mode::kGeneral;
   return visibility.args->mask.data != nullptr ? Mode::kBoundedFiltered : Mode::kBounded;
-}
-
-/// The parameters of head h as vectors.
-template <class Score>
-std::array<Floats, kMaxScoreParams> vector_params(const AttentionArgs<float>& args, Index h) {
-  std::array<Floats, kMaxScoreParams> params;
-  for (std::size_t k = 0; k < kMaxScoreParams; ++k) {
-    params[k] = k < Score::kParams.size() ? set(args.params[k].data[h * args.params[k].stride])
-                                          : hn::Zero(FloatTag());
-  }
-  return params;
 }
 
 }  // namespace HWY_NAMESPACE
