@@ -8,8 +8,11 @@
 `scores()` lists the scoring functions. Import needs the torch that the library was built against.
 """
 
-from . import nn
+# First of all, for it says in one sentence what is wrong with torch.
 from ._load import TORCH_VERSION, __version__
+
+# isort: split
+from . import nn
 from .operator import (
     ScoreInfo,
     ScoreParameter,

@@ -2,8 +2,13 @@
 
 from pathlib import Path
 
-from ._build import LIBRARY, TORCH_VERSION
-from ._build import VERSION as __version__
+try:
+    from ._build import LIBRARY, TORCH_VERSION
+    from ._build import VERSION as __version__
+except ModuleNotFoundError:
+    raise ImportError(
+        "ssa_attention is not built here: run `pip install .`, or `make build` and put build/release/python on PYTHONPATH."
+    ) from None
 
 _HOW = f"run `pip install torch=={TORCH_VERSION}`, or build ssa_attention again against yours"
 

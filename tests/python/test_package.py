@@ -1,0 +1,92 @@
+"""What importing the package says, and that its facts have one home."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import ssa_attention
+import torch
+from ssa_attention import _build
+
+SOURCE = Path(os.environ.get("SSA_SOURCE", Path(__file__).parents[2]))
+
+
+def import_error(tmp_path, prepare):
+    """The last line that importing ssa_attention prints in a fresh interpreter, after `prepare` has run."""
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{Path(ssa_attention.__file__).parents[1]}"}
+    command = [sys.executable, "-c", f"{prepare}; import ssa_attention"]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert run.returncode != 0
+    return run.stderr.strip().splitlines()[-1]
+
+
+def test_without_torch(tmp_path):
+    message = import_error(tmp_path, "import sys; sys.modules['torch'] = None")
+    assert message == (
+        f"ImportError: ssa_attention {ssa_attention.__version__} was built against torch {_build.TORCH_VERSION} and "
+        f"torch is not installed: run `pip install torch=={_build.TORCH_VERSION}`, or build ssa_attention again "
+        "against yours."
+    )
+
+
+@pytest.mark.parametrize("other", ["2.12.1", "2.14.0+cpu", "2.13.0.dev20260101"])
+def test_with_another_torch(tmp_path, other):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(f"__version__ = '{other}'\n")
+    message = import_error(tmp_path, "pass")
+    assert message.startswith(
+        f"ImportError: ssa_attention {ssa_attention.__version__} was built against torch {_build.TORCH_VERSION} and "
+        f"torch {other} is installed: "
+    )
+
+
+def test_in_the_source_tree():
+    command = [sys.executable, "-c", "import ssa_attention"]
+    environment = os.environ | {"PYTHONPATH": str(SOURCE / "python")}
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert run.stderr.strip().splitlines()[-1].startswith("ImportError: ssa_attention is not built here: run `pip")
+
+
+def test_versions_have_one_value():
+    assert torch.__version__.split("+")[0] == ssa_attention.TORCH_VERSION
+    for path in ("pyproject.toml", "requirements.txt"):
+        pins = re.findall(r"torch==([0-9.]+)", (SOURCE / path).read_text())
+        assert set(pins) == {ssa_attention.TORCH_VERSION}
+    cmake = (SOURCE / "CMakeLists.txt").read_text()
+    assert re.search(r"project\(ssa VERSION ([0-9.]+)", cmake)[1] == ssa_attention.__version__
+
+
+def test_scores_tell_about_themselves():
+    scores = ssa_attention.scores()
+    assert list(scores)[:1] == ["softmax"] and "ssa" in scores
+    assert [(p.name, p.initial, p.module_lower, p.trained) for p in scores["ssa"].params] == [
+        ("n", 1.5, 1.0, True),
+        ("b", 0.8, 0.0, True),
+    ]
+    for score in scores.values():
+        assert score.formula and score.help and all(p.help for p in score.params)
+    with pytest.raises(TypeError):
+        scores["mine"] = scores["ssa"]
+
+
+def test_none_means_the_initial_values():
+    query = torch.randn(1, 2, 5, 4)
+    default = ssa_attention.attention(query, query, query)
+    for options in (
+        {"n": 1.5, "b": 0.8},
+        {"params": [1.5, 0.8]},
+        {"params": {"b": 0.8}},
+        {"n": torch.tensor([1.5, 1.5])},
+    ):
+        assert torch.equal(ssa_attention.attention(query, query, query, **options), default)
+
+
+def test_the_import_leaves_threads_and_type_defaults_alone():
+    script = (
+        "import torch; before = torch.get_num_threads(), torch.get_default_dtype()\n"
+        "import ssa_attention; assert (torch.get_num_threads(), torch.get_default_dtype()) == before"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
