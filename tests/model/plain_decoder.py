@@ -2,11 +2,10 @@
 
 import math
 
+import ssa_attention
 import torch
 from eager import eager_attention
 from torch.nn import functional
-
-import ssa_attention
 
 
 def score_values(model: dict, layer: int, weights: dict) -> list[torch.Tensor]:
