@@ -256,18 +256,21 @@ def _overview_cell(row: dict, reference: dict, score: str, colours: dict[str, st
     )
 
 
+def _judged(condition: Condition) -> bool:
+    """Whether the overview shows a condition. Left out: the grid, which has its own maps; σ = 1 and the positions
+    before the huge value, which are the unshifted set again."""
+    return (
+        primary(condition.metric)
+        and condition.shift != "grid"
+        and (condition.value != (1.0,) or condition.shift == "huge")
+        and not condition.metric.endswith("-before")
+    )
+
+
 def glance_section(study: Study, page: Page) -> None:
     colours = palette(study)
     every = _all_rows(study)
-    # Before the huge value nothing is shifted; the grid has its own maps.
-    compared = [
-        r
-        for r in every
-        if r["score"] != REFERENCE
-        and primary(r["condition"].metric)
-        and r["condition"].shift != "grid"
-        and not r["condition"].metric.endswith("-before")
-    ]
+    compared = [r for r in every if r["score"] != REFERENCE and _judged(r["condition"])]
     if not compared:
         page.section(
             "glance",

@@ -42,6 +42,8 @@ class Page:
             raise ValueError(f"two figures are called {name}")
         plain = figure.to_plotly_json()
         plain["layout"].pop("template", None)
+        off_scale = plain["layout"].pop("meta", {}).get("off_scale")
+        note = "; ".join([*filter(None, [note]), *([f"off the scale: {off_scale}"] if off_scale else [])])
         self.figures[name] = {"data": plain["data"], "layout": plain["layout"]}
         height = plain["layout"].get("height", self.template["layout"]["height"])
         small = f"<small>{escape(note)}</small>" if note else ""

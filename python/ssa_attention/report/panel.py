@@ -36,7 +36,7 @@ class Axis:
 
 _METRIC_AXES = {
     "wrong": Axis("wrong positions", unit_scale=100, tick_suffix=" %", bounds=(0, 1)),
-    "sequence-wrong": Axis("sequences with a wrong sign", unit_scale=100, tick_suffix=" %", bounds=(0, 1)),
+    "sequence-wrong": Axis("wrong sequences", unit_scale=100, tick_suffix=" %", bounds=(0, 1)),
     "squared-error": Axis("squared error", log=True, bounds=(0, None)),
     "relative-error": Axis("relative squared error", log=True, bounds=(0, None)),
     "mass-on-huge": Axis("mass on the huge token", unit_scale=100, tick_suffix=" %", bounds=(0, 1), fixed=True),
@@ -118,7 +118,7 @@ class Panel:
 
     def __init__(self, x_title: str, y: Axis):
         self.y = y
-        self._smallest = math.inf  # smallest positive mean: where a band on a log axis is cut
+        self._smallest = math.inf  # smallest positive mean of a score: where a band on a log axis is cut
         self._bands: list[tuple[list, list[Summary], str]] = []
         self._lines: list[go.Scatter] = []
         self.figure = go.Figure()
@@ -204,7 +204,6 @@ class Panel:
                 meta={"kind": "baseline", "name": name},
             ),
         )
-        self._smallest = min([self._smallest, *(v for v in values if v and v > 0)])
 
     def range_band(self, x: list, low: list, high: list, colour: str) -> None:
         """A light band between two curves, e.g. the heads of a layer."""
@@ -243,13 +242,40 @@ class Panel:
                 meta={"kind": "band"},
             )
 
+    def _fit_to_scores(self) -> None:
+        """Baselines far from every score would flatten the rest: the axis leaves them out, the caption names them."""
+        values = {
+            kind: [t for t in self.figure.data if (t.meta["kind"] == "baseline") == kind] for kind in (True, False)
+        }
+        scores = [v for trace in values[False] for v in trace.y if v is not None]
+        if not scores or max(scores) <= 0:
+            return
+        low, high = (min(scores) / 10, max(scores) * 10) if self.y.log else (0, max(scores) * 3)
+        near, far = scores, []
+        for trace in values[True]:
+            known = [v for v in trace.y if v is not None]
+            inside = [v for v in known if low <= v <= high]
+            near = near + inside
+            if known and not inside:
+                ends = dict.fromkeys(plain(v, 2) + self.y.tick_suffix for v in (min(known), max(known)))
+                far.append(f"{trace.name} ({' to '.join(ends)})")
+        bottom, top = min(near), max(near)
+        if self.y.log:
+            self.figure.update_yaxes(**log_ticks(bottom, top))
+            pad = 0.06 * math.log10(top / bottom) + 0.02
+            ends = [math.log10(bottom) - pad, math.log10(top) + pad]
+        else:
+            ends = [min(bottom, -0.02 * top), 1.06 * top]  # room for half a marker at 0
+        if not self.y.fixed:
+            self.figure.update_yaxes(range=ends)
+        if far:
+            self.figure.update_layout(meta={"off_scale": ", ".join(far)})
+
     def finish(self) -> go.Figure:
         for band in self._bands:
             self._band(*band)
         self.figure.add_traces(self._lines)
-        if self.y.log:
-            shown = [v for trace in self.figure.data for v in trace.y if v]
-            self.figure.update_yaxes(**log_ticks(min(shown, default=1), max(shown, default=1)))
+        self._fit_to_scores()
         return self.figure
 
 
