@@ -260,20 +260,31 @@ def score_parameter(cells: list[Cell], name: str) -> tuple[go.Figure, int] | Non
     return (panel.figure, layers) if drawn else None
 
 
+# Open and larger one after the other: curves that coincide (softmax, temperature 1) stay visible.
+_THEOREM_MARKERS = [
+    {"symbol": "circle", "size": 5},
+    {"symbol": "circle-open", "size": 9},
+    {"symbol": "square-open", "size": 12},
+    {"symbol": "diamond-open", "size": 15},
+]
+
+
 def theorem(entries: list[dict], colours: dict[str, str]) -> go.Figure:
     """log(1 − p_max) against the magnification or the one large score: dots as computed, dashes as predicted."""
     log = entries[0]["axis"] == "log"
     x_title = {"magnification": "λ (all scores times λ)", "disproportion": "t (the one large score)"}
     panel = Panel(x_title.get(entries[0]["theorem"], "x"), Axis("log(1 − p<sub>max</sub>)"))
+    ranks = {score: order for order, score in enumerate(order_scores(e["score"] for e in entries))}
     for entry in entries:
+        order = ranks[entry["score"]]
         colour, x, y = colours[entry["score"]], entry["x"], entry["log_miss"]
-        told = [f"<b>{entry['score']}</b><br>{at:g}: log(1 − p) = {plain(v)}" for at, v in zip(x, y, strict=True)]
+        told = [f"<b>{entry['score']}</b><br>{plain(at)}: log(1 − p) = {plain(v)}" for at, v in zip(x, y, strict=True)]
         panel.figure.add_scatter(
             x=x,
             y=y,
             name=entry["score"],
             mode="markers",
-            marker={"size": 6, "color": colour},
+            marker=_THEOREM_MARKERS[order % len(_THEOREM_MARKERS)] | {"color": colour},
             hovertext=told,
             hoverinfo="text",
             meta={"kind": "computed", "name": entry["score"]},

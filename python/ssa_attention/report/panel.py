@@ -100,7 +100,7 @@ def template() -> dict:
         showlegend=False,
         height=250,
         margin={"l": 52, "r": 20, "t": 10, "b": 44},
-        xaxis=axis,
+        xaxis=axis | {"tickangle": 0},
         yaxis=axis,
         hovermode="closest",
         hoverlabel={"bgcolor": "white", "font": {"color": "#212529"}},

@@ -411,9 +411,13 @@ def _slopes(entries: list[dict]) -> str:
         unit = "log x" if t["axis"] == "log" else "x"
         rows.append(
             f"<tr><th scope=row>{escape(t['case'])}: {escape(t['score'])}{_parameters(t)}</th><td>{unit}</td>"
-            f"<td>{plain(t['fitted_slope'], 4)}</td><td>{plain(t['predicted_slope'], 4)}</td></tr>"
+            f"<td>{_slope(t['fitted_slope'])}</td><td>{_slope(t['predicted_slope'])}</td></tr>"
         )
     return f"<details><summary>Slopes, fitted and predicted</summary>{table(head, rows)}</details>"
+
+
+def _slope(slope: float | None) -> str:
+    return "not finite" if slope is None else f"{round(slope, 4) + 0.0:.4f}".replace("-", "−")
 
 
 def _parameters(theorem: dict) -> str:
