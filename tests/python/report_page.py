@@ -7,12 +7,22 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
+
+import ssa_attention
+
+# Absolute, so that a test may change the folder.
+_PACKAGES = str(Path(ssa_attention.__file__).parents[1].absolute())
 
 
 def run_report(*arguments) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "ssa_attention.report", *map(str, arguments)]
     return subprocess.run(
-        command, check=False, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": _PACKAGES},
     )
 
 
