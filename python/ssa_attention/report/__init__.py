@@ -12,16 +12,16 @@ from . import comparison, sections
 from .page import Page
 from .panel import template
 from .reading import ReportError, Study, read_study
+from .statistics import count
 
 __all__ = ["ReportError", "build", "read_study"]
 
 
 def _lead(study: Study, names: list[str]) -> str:
-    trained = f"{len(study.cells)} trained model{'s' if len(study.cells) != 1 else ''}"
-    variants = len(study.variants())
     return (
-        f"From <code>{escape(', '.join(names))}</code>: {trained}, {variants} variant{'s' if variants != 1 else ''}, "
-        f"scoring functions {escape(', '.join(study.scores()))}. Everything stands in this one file."
+        f"From <code>{escape(', '.join(names))}</code>: {count(len(study.cells), 'trained model')}, "
+        f"{count(len(study.variants()), 'variant')}, scoring functions {escape(', '.join(study.scores()))}. "
+        "Everything stands in this one file."
     )
 
 

@@ -8,7 +8,7 @@ from .figures import signed
 from .page import Page, legend, table
 from .panel import base_metric, metric_axis, palette
 from .reading import Cell, Condition, Study, order_scores
-from .statistics import plain, thousands, with_interval
+from .statistics import count, plain, thousands, with_interval
 
 REFERENCE = "softmax"
 METRIC_WORDS = {
@@ -225,7 +225,7 @@ def _overview(score: str, rows: list[dict], every: list[dict], colours: dict[str
         row = next(r for r in rows if r["variant"] == variant)
         head.append(
             f"<th scope=col>{escape(variant)}<br><small>{METRIC_WORDS[base_metric(row['condition'].metric)]}"
-            f", {len(row['seeds'])} seeds, {thousands(row['steps'])} steps</small></th>"
+            f", {count(len(row['seeds']), 'seed')}, {count(row['steps'], 'step')}</small></th>"
         )
     lines, group = [], None
     for title, label in keys:

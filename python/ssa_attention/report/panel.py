@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from .reading import Study, order_scores
-from .statistics import MIN_SEEDS, Summary, plain, with_interval
+from .statistics import MIN_SEEDS, Summary, count, plain, with_interval
 
 # Okabe and Ito's colours, told apart by colour-blind readers too.
 _COLOURS = {"softmax": "#d55e00", "ssa": "#0072b2"}
@@ -172,8 +172,7 @@ class Panel:
 
     def _told(self, summary: Summary) -> str:
         number = with_interval(summary.mean, summary.interval, self.y.unit_scale)
-        seeds = f" ({summary.seeds} seed{'s' if summary.seeds > 1 else ''})"
-        return f"{number}{self.y.tick_suffix}{seeds}"
+        return f"{number}{self.y.tick_suffix} ({count(summary.seeds, 'seed')})"
 
     def _seed_dots(self, x: list, summaries: list[Summary], name: str, colour: str) -> None:
         points = [(at, self.shown(v)) for at, s in zip(x, summaries, strict=True) if s.seeds > 1 for v in s.values]

@@ -19,7 +19,7 @@ from .comparison import (
 from .page import Page, legend, panels, table
 from .panel import Axis, base_metric, layer_colour, metric_axis, palette
 from .reading import MODEL, Cell, Condition, Study, order_scores
-from .statistics import plain, thousands
+from .statistics import count, plain, thousands
 
 _LINE = "The line is the mean over seeds, the band its 95 % interval; with fewer than 3 seeds each seed is a dot."
 _X_TITLES = {
@@ -47,9 +47,8 @@ def _seeds(cells: list[Cell]) -> str:
     """'5 seeds', or the count of each score where they differ."""
     counts = {s: sum(c.score == s for c in cells) for s in order_scores(c.score for c in cells)}
     if len(set(counts.values())) == 1:
-        n = next(iter(counts.values()))
-        return f"{n} seed{'s' if n > 1 else ''}"
-    return ", ".join(f"{s}: {n} seed{'s' if n > 1 else ''}" for s, n in counts.items())
+        return count(next(iter(counts.values())), "seed")
+    return ", ".join(f"{s}: {count(n, 'seed')}" for s, n in counts.items())
 
 
 def _numbered(study: Study) -> list[tuple[int, str, list[Cell]]]:

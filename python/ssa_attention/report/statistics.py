@@ -77,6 +77,11 @@ def thousands(number: int) -> str:
     return f"{number:,}".replace(",", "\u202f")
 
 
+def count(number: int, noun: str) -> str:
+    """1 seed, 2 seeds."""
+    return f"{thousands(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def _grouped(number: float, decimals: int) -> str:
     number = round(number, decimals) + 0.0  # + 0.0: no minus sign before a zero
     return f"{number:,.{decimals}f}".replace(",", "\u202f").replace("-", "−")
