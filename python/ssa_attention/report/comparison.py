@@ -317,7 +317,7 @@ def table_section(study: Study, page: Page) -> None:
         seeds = " / ".join(dict.fromkeys(str(len(r["seeds"])) for r in rows))
         steps = " / ".join(dict.fromkeys(thousands(r["steps"]) for r in rows))
         body += (
-            f"<details><summary>{escape(variant)} <small>{seeds} seeds, {steps} steps</small></summary>"
+            f"<details><summary>{escape(variant)} <small>seeds: {seeds}, steps: {steps}</small></summary>"
             f"{_variant_table(rows, palette(study))}</details>"
         )
     page.section("table", "Comparison table", body)
