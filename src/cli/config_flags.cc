@@ -26,7 +26,7 @@ void add_config_flags(CLI::App& app, Settings& settings) {
     const std::string section_name(Section::kSection);
     Section::fields([&](const Field& field, auto member) {
       const auto& initial = section.*member;
-      const std::string flag = flag_name(field.name);
+      const std::string flag = flag_name(field);
       const auto note = [&settings, section_name, key = std::string(field.name), flag,
                          like = initial](const std::string& text) {
         settings.push_back({section_name, key, parse_text(like, text), flag});

@@ -9,7 +9,7 @@ class App;
 
 namespace ssa {
 
-/// Adds --field-name for every field of every section, grouped by section; those that the user
+/// Adds the flag of every field of every section, grouped by section; those that the user
 /// gives are appended to `settings`, which must live until the arguments are parsed.
 void add_config_flags(CLI::App& app, Settings& settings);
 

@@ -144,7 +144,8 @@ struct TaskConfig {
     using C = TaskConfig;
     visit(Field{.name = "name",
                 .help = "in-context task: quantifier every, quantifier some, or linear function",
-                .choices = {"icl-every", "icl-some", "icl-linear"}},
+                .choices = {"icl-every", "icl-some", "icl-linear"},
+                .flag = "task"},
           &C::name);
     visit(
         Field{.name = "sampler",
@@ -202,7 +203,7 @@ struct TrainConfig {
                 .least = 1},
           &C::accumulation);
     visit(Field{.name = "optimizer",
-                .help = "adam = weight decay in the gradient, adamw = decoupled",
+                .help = "adam adds weight decay to the gradient, adamw decouples it",
                 .choices = {"adam", "adamw"}},
           &C::optimizer);
     visit(Field{.name = "learning_rate", .help = "learning rate after warm-up", .above = 0},

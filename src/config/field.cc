@@ -190,4 +190,8 @@ std::string flag_name(std::string_view field_name) {
   return flag;
 }
 
+std::string flag_name(const Field& field) {
+  return flag_name(field.flag.empty() ? field.name : field.flag);
+}
+
 }  // namespace ssa

@@ -29,6 +29,7 @@ struct Field {
   double above = -std::numeric_limits<double>::infinity();
   double below = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices = {};  ///< of a string, or of a list's elements; empty = any
+  std::string_view flag = "";             ///< the flag's name where it is not the field's
 };
 
 /// One value for one field, from wherever it came.
@@ -69,6 +70,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
 
 /// "layers" -> "--layers", "kv_heads" -> "--kv-heads"
 std::string flag_name(std::string_view field_name);
+std::string flag_name(const Field& field);
 
 /// Names of the section's fields, in order.
 template <class Section>

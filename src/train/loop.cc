@@ -72,6 +72,22 @@ std::string describe_score_parameters(const ModelConfig& model) {
   return out + fmt::format("one set a {}, {}", model.score_share, model.parametrisation);
 }
 
+/// "layer 2: b = 0" for the first parameter of the score that has left its range (an update can
+/// push it to 0 or beyond), else "".
+std::string score_parameter_out_of_range(const Model& model) {
+  const auto layers = model.score_parameters();
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    for (const ScoreParameterValues& parameter : layers[layer]) {
+      const torch::Tensor bad = parameter.values.masked_select(~torch::isfinite(parameter.values) |
+                                                               (parameter.values <= 0));
+      if (bad.numel() > 0) {
+        return fmt::format("layer {}: {} = {:.6g}", layer, parameter.name, bad[0].item<double>());
+      }
+    }
+  }
+  return "";
+}
+
 std::string figures_text(const std::map<std::string, double>& figures) {
   std::string out;
   for (const auto& [name, value] : figures) out += fmt::format("  {} {:.4g}", name, value);
@@ -147,9 +163,10 @@ void Trainer::say_what_runs() {
   log_.say(fmt::format("attention ran on the {} path{}, {} threads", path,
                        path == "fused" ? fmt::format(" ({})", kernel_target()) : "",
                        at::get_num_threads()));
-  log_.say(fmt::format("model {}: {} parameters; task {}; seed {}; steps {} to {}",
-                       config_.model.preset, count_parameters(*model_), config_.task.name,
-                       config_.train.seed, state_.step, config_.train.steps));
+  log_.say(fmt::format("model of {} layers, {} heads, width {}: {} parameters; task {}; seed {}",
+                       config_.model.layers, config_.model.heads, config_.model.width,
+                       count_parameters(*model_), config_.task.name, config_.train.seed));
+  log_.say(fmt::format("steps {} to {}", state_.step + 1, config_.train.steps));
 }
 
 /// Gradients of the mean loss over the step's slices; returns that loss.
@@ -168,13 +185,20 @@ double Trainer::accumulate_gradients() {
   return total;
 }
 
+/// Names the first layer that explains the failure, where one does.
 void Trainer::fail(const std::string& what) const {
+  const std::string parameter = score_parameter_out_of_range(*model_);
+  const std::string tensor = optimizer_.first_not_finite();
+  const std::string where = !parameter.empty() ? "; out of range: " + parameter
+                            : !tensor.empty()  ? "; not finite: " + tensor
+                                               : "";
+  const std::string kept = saved_step_ < 0
+                               ? "no checkpoint had been written"
+                               : fmt::format("last good checkpoint: {}",
+                                             checkpoint_folder(run_.folder, saved_step_).string());
   throw std::runtime_error(fmt::format(
-      "{}: stopped in step {} at learning rate {:.3g}: {}; {}", run_.folder.string(),
-      state_.step + 1, learning_rate_at(config_.train, state_.step), what,
-      saved_step_ < 0 ? "no checkpoint had been written"
-                      : fmt::format("last good checkpoint: {}",
-                                    checkpoint_folder(run_.folder, saved_step_).string())));
+      "{}: stopped in step {} at learning rate {:.3g}: {}{}; {}", run_.folder.string(),
+      state_.step + 1, learning_rate_at(config_.train, state_.step), what, where, kept));
 }
 
 void Trainer::take_step() {
@@ -188,9 +212,7 @@ void Trainer::take_step() {
     fail(error.what_without_backtrace());
   }
   if (!std::isfinite(loss) || !std::isfinite(norm)) {
-    const std::string culprit = optimizer_.first_not_finite();
-    fail(fmt::format("loss {}, gradient norm {}{}", loss, norm,
-                     culprit.empty() ? "" : "; not finite: " + culprit));
+    fail(fmt::format("loss {}, gradient norm {}", loss, norm));
   }
   optimizer_.step(learning_rate);
   ++state_.step;
@@ -250,8 +272,7 @@ void Trainer::validate() {
 
 void Trainer::save() {
   if (saved_step_ == state_.step) return;
-  const std::string culprit = optimizer_.first_not_finite();
-  if (!culprit.empty()) fail("not finite after this step's update: " + culprit);
+  if (!optimizer_.first_not_finite().empty()) fail("the last update overflowed");
   save_checkpoint(run_.folder, {state_.step, seconds()}, *model_, optimizer_);
   saved_step_ = state_.step;
   remove_old_checkpoints(run_.folder, config_.train.keep_checkpoints);
@@ -275,7 +296,7 @@ TrainOutcome Trainer::run() {
   }
   save();
   const bool finished = state_.step == steps;
-  log_.say(fmt::format("{} {} after {:.1f} s: {}", finished ? "finished" : "stopped after step",
+  log_.say(fmt::format("{} step {} after {:.1f} s: {}", finished ? "finished" : "stopped after",
                        state_.step, seconds(),
                        checkpoint_folder(run_.folder, state_.step).string()));
   return {state_.step, finished, finished ? 0 : signals.received(), seconds()};

@@ -8,7 +8,14 @@ namespace {
 volatile std::sig_atomic_t received_signal = 0;
 struct sigaction previous_interrupt, previous_terminate;
 
-void note(int signal) { received_signal = signal; }
+/// From now on both signals meet the default action, which kills.
+void note(int signal) {
+  received_signal = signal;
+  struct sigaction fatal = {};
+  fatal.sa_handler = SIG_DFL;
+  sigaction(SIGINT, &fatal, nullptr);
+  sigaction(SIGTERM, &fatal, nullptr);
+}
 
 }  // namespace
 
@@ -17,9 +24,7 @@ StopSignals::StopSignals() {
   struct sigaction action = {};
   action.sa_handler = note;
   sigemptyset(&action.sa_mask);
-  // One shot: the second signal of a kind meets the default action, which kills. A read that the
-  // first one interrupts goes on.
-  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+  action.sa_flags = SA_RESTART;  // a read or write that the signal meets goes on
   sigaction(SIGINT, &action, &previous_interrupt);
   sigaction(SIGTERM, &action, &previous_terminate);
 }

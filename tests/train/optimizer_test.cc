@@ -81,8 +81,9 @@ void expect_as_good_as_torch(const std::string& name) {
   config.optimizer = name;
   config.learning_rate = 0.05;
   config.weight_decay = 0.1;
-  const auto truth = torch_after_ten<Optim, Options>(config, torch::kFloat64);
-  const auto torch32 = torch_after_ten<Optim, Options>(config, torch::kFloat32);
+  const std::vector<torch::Tensor> truth = torch_after_ten<Optim, Options>(config, torch::kFloat64);
+  const std::vector<torch::Tensor> torch32 =
+      torch_after_ten<Optim, Options>(config, torch::kFloat32);
   const auto ours32 = ours_after_ten(config, torch::kFloat32);
   for (std::size_t i = 0; i < truth.size(); ++i) {
     const double floor = 4 * std::ldexp(1.0, -23) * truth[i].abs().max().item<double>();

@@ -52,8 +52,7 @@ TEST_F(Safetensors, EveryTypeAndShapeSurvives) {
   content.tensors.emplace_back("scalar", torch::tensor(2.5));
   content.tensors.emplace_back("empty", torch::empty({0, 4}));
   content.tensors.emplace_back("transposed", torch::arange(6.0).reshape({2, 3}).t());
-  content.tensors.emplace_back("not \"finite\"",
-                               torch::tensor({std::nan(""), -INFINITY, -0.0}, torch::kFloat64));
+  content.tensors.emplace_back("not \"finite\"", torch::tensor({NAN, -INFINITY, -0.0F}));
   write_safetensors(file_, content);
   const TensorFile read = read_safetensors(file_);
   EXPECT_EQ(read.metadata, content.metadata);

@@ -1,0 +1,79 @@
+"""Bad input gets one clear line and a non-zero exit, and loses nothing."""
+
+import pytest
+
+USAGE = 2
+FAILURE = 1
+
+
+@pytest.mark.parametrize(
+    "arguments, code, message",
+    [
+        (["trian"], USAGE, "unknown argument trian; did you mean train? (see ssa --help)"),
+        (["--verison"], USAGE, "(see ssa --help)"),
+        (["train", "tiny.toml", "--layer", "3"], USAGE, "did you mean --layers? (see ssa train --help)"),
+        (["train", "tiny.toml", "--layers"], USAGE, "--layers"),
+        (["train"], FAILURE, "train: a CONFIG.toml is needed"),
+        (["train", "--resume"], FAILURE, "train: a CONFIG.toml is needed"),
+        (["train", "absent.toml"], FAILURE, "absent.toml: no such file"),
+        (["train", "."], FAILURE, ".: not a file"),
+        (["train", "tiny.toml", "--steps", "0"], FAILURE, "--steps: train.steps = 0: expected an integer of at least 1"),
+        (["train", "tiny.toml", "--steps", "-1"], FAILURE, "--steps: train.steps = -1: expected an integer of at least 1"),
+        (["train", "tiny.toml", "--steps", "many"], FAILURE, '--steps: train.steps = "many": expected an integer'),
+        (["train", "tiny.toml", "--learning-rate", "nan"], FAILURE, "--learning-rate: train.learning_rate"),
+        (["train", "tiny.toml", "--mlp", "maybe"], FAILURE, '--mlp: model.mlp = "maybe": expected true or false'),
+        (["train", "tiny.toml", "--score", "sofmax"], FAILURE, 'did you mean "softmax"?'),
+        (["train", "tiny.toml", "--score-initial", "1.5"], FAILURE, "model.score_initial has 1 values, but ssa has 2"),
+        (["train", "tiny.toml", "--width", "17"], FAILURE, "tiny.toml: model.width = 17 is not a multiple"),
+        (["train", "tiny.toml", "--points-end", "17"], FAILURE, "tiny.toml: task.points_end = 17 makes sequences of 34"),
+        (["train", "tiny.toml", "--stop-at", "0"], USAGE, "--stop-at"),
+        (["train", "tiny.toml", "--resume", "--out", "absent"], FAILURE, "absent: no such folder"),
+        (["train", "--resume", "--out", "absent"], FAILURE, "absent: no such folder"),
+        (["train", "tiny.toml", "--resume", "--out", "empty"], FAILURE, "empty: holds no run (run.json is missing)"),
+        (["train", "tiny.toml", "--out", "full"], FAILURE, "full: is not a new or empty folder, and holds no run"),
+        (["train", "tiny.toml", "--out", "tiny.toml"], FAILURE, "tiny.toml: is not a new or empty folder"),
+        (["train", "tiny.toml", "--out", "tiny.toml/run"], FAILURE, "tiny.toml/run"),
+    ],
+)  # fmt: skip
+def test_bad_arguments(ssa, tiny, arguments, code, message):
+    (tiny.parent / "empty").mkdir()
+    (tiny.parent / "full").mkdir()
+    (tiny.parent / "full/letter.txt").write_text("dear")
+    before = sorted(tiny.parent.rglob("*"))
+    assert message in ssa(*arguments, code=code).stderr
+    assert sorted(tiny.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("[model]\nlayer = 3\n", "bad.toml:2: unknown key model.layer; did you mean model.layers?"),
+        ("[model]\nlayers = 'x'\n", 'bad.toml:2: model.layers = "x": expected an integer of at least 1'),
+        ("[model]\nlayers =\n", "bad.toml:2: not valid TOML"),
+        ("[modle]\nlayers = 2\n", "bad.toml:2: unknown section [modle]; did you mean [model]?"),
+        ("steps = 2\n", "bad.toml:1: steps stands outside a [section]"),
+        ("[train]\nlearning_rate = inf\n", "bad.toml:2: train.learning_rate"),
+    ],
+)
+def test_bad_config_files(ssa, tmp_path, text, message):
+    (tmp_path / "bad.toml").write_text(text)
+    assert message in ssa("train", "bad.toml", code=FAILURE).stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.toml"]
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("", "run.json: not valid JSON"),
+        ("[]", 'run.json: expected "schema": 1'),
+        ('{"schema": 2}', 'run.json: expected "schema": 1'),
+        ('{"schema": 1, "name": "x"}', "run.json: lacks name or config"),
+        ('{"schema": 1, "name": "x", "config": []}', "run.json: expected an object of sections"),
+        ('{"schema": 1, "name": "x", "config": {"model": {"depth": 1}}}', "run.json: unknown key model.depth"),
+        ('{"schema": 1, "name": "x", "config": {"model": {"width": null}}}', "run.json: model.width = null: expected"),
+    ],
+)
+def test_broken_run_json(ssa, tmp_path, content, message):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/run.json").write_text(content)
+    assert message in ssa("train", "--resume", "--out", "run", code=FAILURE).stderr

@@ -1,0 +1,79 @@
+"""What tests of the built program share."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+# A model and a course so small that a run takes a second.
+TINY = """
+[model]
+layers = 2
+heads = 2
+width = 16
+max_positions = 32
+
+[task]
+points_start = 3
+points_end = 7
+points_step = 1
+points_interval = 5
+
+[train]
+steps = 6
+batch = 4
+learning_rate = 1e-3
+log_interval = 1
+eval_interval = 3
+eval_batches = 2
+checkpoint_interval = 3
+threads = 1
+"""
+
+
+class Program:
+    """Runs `ssa` in a folder of its own."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.binary = os.environ["SSA_BINARY"]
+
+    def __call__(self, *arguments, code=0):
+        """The finished process. Whatever fails says so in one line on stderr."""
+        done = subprocess.run(
+            [self.binary, *map(str, arguments)],
+            cwd=self.folder,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        if code != 0:
+            assert done.stderr.startswith("ssa: ")
+            assert done.stderr.count("\n") == 1, done.stderr
+        return done
+
+    def start(self, *arguments):
+        """A running process, its standard output a pipe of text lines."""
+        return subprocess.Popen(
+            [self.binary, *map(str, arguments)],
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@pytest.fixture
+def ssa(tmp_path):
+    return Program(tmp_path)
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """The path of a config whose run takes a second."""
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return path
