@@ -215,8 +215,8 @@ std::optional<std::int64_t> resolve_seed(const AttentionCall& call) {
   if (!last_seed) {
     at::Generator generator = at::detail::getDefaultCPUGenerator();
     const std::lock_guard<std::mutex> lock(generator.mutex());
-    last_seed =
-        static_cast<std::int64_t>(at::check_generator<at::CPUGeneratorImpl>(generator)->random64());
+    last_seed = static_cast<std::int64_t>(
+        at::check_generator<at::CPUGeneratorImpl>(generator)->random64() >> 1);  // not negative
   }
   return last_seed;
 }

@@ -190,6 +190,124 @@ at::Tensor Problem::dropout_factor(const Block& block) const {
       .mul_(1.0 / (1.0 - call_.dropout));
 }
 
+/// The backward pass: adds up the wanted gradients block by block, in compute_type.
+class Gradients {
+ public:
+  explicit Gradients(const BackwardCall& backward);
+
+  void add(const Block& block);
+  /// The wanted ones of differentiable_inputs, each in its input's type.
+  std::vector<at::Tensor> result() const;
+
+  const Problem problem;
+
+ private:
+  /// Of the weights before dropout; adds to d_value on the way.
+  at::Tensor through_value(const Block& block, const at::Tensor& weights, const at::Tensor& empty);
+  void add_params(const at::Tensor& scores, const at::Tensor& d_phi);
+  void add_scores(const Block& block, const at::Tensor& d_scores, const at::Tensor& empty);
+
+  const BackwardCall& backward_;
+  const std::vector<at::Tensor> inputs_;
+  std::vector<at::Tensor> sums_;  ///< undefined = not wanted
+  at::Tensor d_query_, d_key_, d_value_, d_bias_;
+};
+
+Gradients::Gradients(const BackwardCall& backward)
+    : problem(backward.call),
+      backward_(backward),
+      inputs_(differentiable_inputs(backward.call)),
+      sums_(inputs_.size()) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (backward.wanted[i]) sums_[i] = at::zeros_like(inputs_[i], problem.math.options);
+  }
+  d_query_ = sums_[0];
+  d_key_ = sums_[1];
+  d_value_ = sums_[2];
+  if (backward.call.bias) d_bias_ = sums_.back();
+}
+
+void Gradients::add(const Block& block) {
+  const BlockScores block_scores = problem.scores(block);
+  const at::Tensor lse = problem.rows(backward_.lse, block).unsqueeze(-1);
+  const at::Tensor empty = lse == -kInf;
+  // Divided by their sum although lse holds it: lse is rounded, and weights that do not sum to 1 to
+  // the last bit give dn and db 1.4 times the error of eager PyTorch.
+  at::Tensor weights = (block_scores.phi2 - lse.masked_fill(empty, 0).mul_(kLog2E)).exp2_();
+  weights.div_(weights.sum(-1, true).masked_fill_(empty, 1));
+
+  const at::Tensor d_weights = through_value(block, weights, empty);
+  // Σ_j p_j·dP_j from these very numbers, not from out: dn and db are sums that cancel a
+  // thousandfold, and an out rounded to bfloat16 would spoil them.
+  at::Tensor centre = (weights * d_weights).sum(-1, true);
+  if (backward_.grad_lse) {
+    centre.sub_(problem.rows(*backward_.grad_lse, block).unsqueeze(-1).masked_fill(empty, 0));
+  }
+  const at::Tensor d_phi = weights.mul_(d_weights - centre);
+  add_params(block_scores.scores, d_phi);
+  if (!d_query_.defined() && !d_key_.defined() && !d_bias_.defined()) return;
+  with_score(backward_.call.score, [&](auto score) {
+    d_phi.mul_(decltype(score)::dphi_ds(problem.math, block_scores.scores, problem.params.data()));
+  });
+  add_scores(block, d_phi, empty);
+}
+
+at::Tensor Gradients::through_value(const Block& block, const at::Tensor& weights,
+                                    const at::Tensor& empty) {
+  if (!backward_.grad_out) return at::zeros({1, 1, 1, 1}, problem.math.options);
+  const at::Tensor factor = problem.dropout_factor(block);
+  // Rows that see nothing have weights 0, but 0·NaN of their gradient would be NaN.
+  const at::Tensor d_out = problem.rows(*backward_.grad_out, block).masked_fill(empty, 0);
+  // out = (weights · factor)·value
+  if (d_value_.defined()) {
+    const at::Tensor kept = factor.defined() ? weights * factor : weights;
+    d_value_.narrow(2, 0, block.columns).add_(problem.grouped_outer(kept, d_out));
+  }
+  at::Tensor d_weights =
+      problem.grouped_matmul(d_out, problem.value.narrow(2, 0, block.columns).transpose(2, 3));
+  return factor.defined() ? d_weights.mul_(factor) : d_weights;
+}
+
+void Gradients::add_params(const at::Tensor& scores, const at::Tensor& d_phi) {
+  with_score(backward_.call.score, [&]<class Score>(Score) {
+    for_each_dparam<Score>(
+        problem.math, scores, problem.params.data(),
+        [&](std::size_t i, const at::Tensor& derivative) {
+          const at::Tensor& sum = sums_[3 + i];
+          if (!sum.defined()) return;
+          const at::Tensor by_head = (d_phi * derivative).sum({0, 2, 3});
+          sum.add_(sum.numel() == by_head.numel() ? by_head.view_as(sum) : by_head.sum());
+        });
+  });
+}
+
+/// scores = scale · query·key^T + bias
+void Gradients::add_scores(const Block& block, const at::Tensor& d_scores,
+                           const at::Tensor& empty) {
+  if (d_bias_.defined()) {
+    const at::Tensor part = Problem::part(as_rank4(d_bias_), block);
+    part.add_(d_scores.sum_to_size(part.sizes()));
+  }
+  if (d_query_.defined()) {
+    d_query_.narrow(2, block.first, block.rows)
+        .copy_(problem.grouped_matmul(d_scores, problem.key.narrow(2, 0, block.columns))
+                   .mul_(problem.scale));
+  }
+  if (d_key_.defined()) {
+    const at::Tensor query = problem.query_rows(block).masked_fill(empty, 0);
+    d_key_.narrow(2, 0, block.columns)
+        .add_(problem.grouped_outer(d_scores, query).mul_(problem.scale));
+  }
+}
+
+std::vector<at::Tensor> Gradients::result() const {
+  std::vector<at::Tensor> wanted;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (sums_[i].defined()) wanted.push_back(sums_[i].to(inputs_[i].scalar_type()));
+  }
+  return wanted;
+}
+
 }  // namespace
 
 void composed_forward(const AttentionCall& call, const at::Tensor& out, const at::Tensor& lse) {
@@ -215,86 +333,9 @@ void composed_forward(const AttentionCall& call, const at::Tensor& out, const at
 }
 
 std::vector<at::Tensor> composed_backward(const BackwardCall& backward) {
-  const AttentionCall& call = backward.call;
-  const Problem problem(call);
-  const std::vector<at::Tensor> inputs = differentiable_inputs(call);
-  // Accumulated in compute_type; undefined = not wanted.
-  std::vector<at::Tensor> gradients(inputs.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (backward.wanted[i]) gradients[i] = at::zeros_like(inputs[i], problem.math.options);
-  }
-  const at::Tensor &d_query = gradients[0], &d_key = gradients[1], &d_value = gradients[2];
-  const at::Tensor* d_params = gradients.data() + 3;
-  const at::Tensor d_bias = call.bias ? gradients.back() : at::Tensor();
-
-  for (const Block& block : problem.blocks()) {
-    const BlockScores scores = problem.scores(block);
-    const at::Tensor lse = problem.rows(backward.lse, block).unsqueeze(-1);
-    const at::Tensor empty = lse == -kInf;
-    // Divided by their sum although lse holds it: lse is rounded, and weights that do not sum to 1
-    // to the last bit give dn and db 1.4 times the error of eager PyTorch.
-    at::Tensor weights = (scores.phi2 - lse.masked_fill(empty, 0).mul_(kLog2E)).exp2_();
-    weights.div_(weights.sum(-1, true).masked_fill_(empty, 1));
-    const at::Tensor factor = problem.dropout_factor(block);
-
-    at::Tensor d_weights =
-        at::zeros({1, 1, 1, 1}, problem.math.options);  // of the weights before dropout
-    if (backward.grad_out) {
-      // Rows that see nothing have weights 0; their gradients may still hold NaN, which 0 keeps.
-      const at::Tensor d_out = problem.rows(*backward.grad_out, block).masked_fill(empty, 0);
-      // rows of out = (weights · factor)·value
-      const at::Tensor kept = factor.defined() ? weights * factor : weights;
-      if (d_value.defined()) {
-        d_value.narrow(2, 0, block.columns).add_(problem.grouped_outer(kept, d_out));
-      }
-      d_weights =
-          problem.grouped_matmul(d_out, problem.value.narrow(2, 0, block.columns).transpose(2, 3));
-      if (factor.defined()) d_weights.mul_(factor);
-    }
-    // Σ_j p_j·dP_j from these very numbers, not from out: dn and db are sums that cancel a
-    // thousandfold, and an out rounded to bfloat16 would spoil them.
-    at::Tensor centre = (weights * d_weights).sum(-1, true);
-    if (backward.grad_lse) {
-      centre = centre - problem.rows(*backward.grad_lse, block).unsqueeze(-1).masked_fill(empty, 0);
-    }
-    const at::Tensor d_phi = weights * (d_weights - centre);
-    with_score(call.score, [&]<class Score>(Score) {
-      const at::Tensor* params = problem.params.data();
-      for_each_dparam<Score>(
-          problem.math, scores.scores, params, [&](std::size_t i, const at::Tensor& derivative) {
-            if (!d_params[i].defined()) return;
-            const at::Tensor by_head = (d_phi * derivative).sum({0, 2, 3});
-            d_params[i].add_(d_params[i].numel() == by_head.numel() ? by_head.view_as(d_params[i])
-                                                                    : by_head.sum());
-          });
-    });
-    if (!d_query.defined() && !d_key.defined() && !d_bias.defined()) continue;
-    with_score(call.score, [&](auto score) {
-      d_phi.mul_(decltype(score)::dphi_ds(problem.math, scores.scores, problem.params.data()));
-    });
-    const at::Tensor& d_scores = d_phi;  // in place: a block of scores less in memory
-    if (d_bias.defined()) {
-      const at::Tensor d_part = Problem::part(as_rank4(d_bias), block);
-      d_part.add_(d_scores.sum_to_size(d_part.sizes()));
-    }
-    // scores = scale · query·key^T
-    if (d_query.defined()) {
-      d_query.narrow(2, block.first, block.rows)
-          .copy_(problem.grouped_matmul(d_scores, problem.key.narrow(2, 0, block.columns))
-                     .mul_(problem.scale));
-    }
-    if (d_key.defined()) {
-      const at::Tensor query = problem.query_rows(block).masked_fill(empty, 0);
-      d_key.narrow(2, 0, block.columns)
-          .add_(problem.grouped_outer(d_scores, query).mul_(problem.scale));
-    }
-  }
-
-  std::vector<at::Tensor> wanted;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (gradients[i].defined()) wanted.push_back(gradients[i].to(inputs[i].scalar_type()));
-  }
-  return wanted;
+  Gradients gradients(backward);
+  for (const Block& block : gradients.problem.blocks()) gradients.add(block);
+  return gradients.result();
 }
 
 at::Tensor composed_weights(const AttentionCall& call) {

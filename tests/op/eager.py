@@ -56,8 +56,9 @@ def eager_attention(
     return weights @ value.repeat_interleave(groups, 1), lse
 
 
-def check_error(name, ours, eager, truth, times):
-    """The error rule: at most `times` the error of eager PyTorch in the same precision, plus 4 ε max|truth|."""
+def check_error(name, ours, eager, truth, times, floor_units=4.0):
+    """The error rule: at most `times` the error of eager PyTorch in the same precision, plus a floor in units
+    of ε max|truth|."""
     assert ours.shape == truth.shape, f"{name}: shape {tuple(ours.shape)}, expected {tuple(truth.shape)}"
     finite = truth.isfinite()
     assert torch.equal(ours[~finite].double(), truth[~finite].double()), f"{name}: infinities differ"
@@ -65,7 +66,7 @@ def check_error(name, ours, eager, truth, times):
         return
     error = (ours[finite].double() - truth[finite]).abs().max().item()
     yardstick = (eager[finite].double() - truth[finite]).abs().max().item()
-    floor = 4 * torch.finfo(ours.dtype).eps * truth[finite].abs().max().item()
+    floor = floor_units * torch.finfo(ours.dtype).eps * truth[finite].abs().max().item()
     assert error <= times * yardstick + floor, (
         f"{name}: error {error:.3g}, eager PyTorch {yardstick:.3g}, floor {floor:.3g}"
     )
@@ -136,22 +137,28 @@ def operator(kernel):
     return call
 
 
+def largest_lse(results):
+    return max(each["lse"][each["lse"].isfinite()].abs().max().item() for each in results)
+
+
 def check_problems(problems, **options):
     """The error rule for both paths in float32.
 
     The gradients of the parameters are a few sums that cancel, so in one problem the error of either side is
-    luck: they are compared over all problems together.
+    luck: they are compared over all problems together. The fused backward makes the weights again from lse,
+    which is stored in float32: rounding it to ε|lse|/2 moves them by that factor, whatever else is exact.
     """
     truths = [p.run(torch.float64, eager_attention, **options) for p in problems]
     eagers = [p.run(torch.float32, eager_attention, **options) for p in problems]
     summed = {f"d{name}" for name in param_names(problems[0].score)}
     for kernel in ("fused", "composed"):
         ours = [p.run(torch.float32, operator(kernel), **options) for p in problems]
+        stored = max(4.0, largest_lse(truths)) if kernel == "fused" else 4.0
         for name in truths[0]:
-            times = 2 if name in ("out", "lse") else 3
+            times, units = (2, 4.0) if name in ("out", "lse") else (3, stored)
             columns = [[results[name] for results in side] for side in (ours, eagers, truths)]
             if name in summed:
-                check_error(f"{kernel} {name}", *map(torch.cat, columns), times)
+                check_error(f"{kernel} {name}", *map(torch.cat, columns), times, units)
             else:
                 for triple in zip(*columns, strict=True):
-                    check_error(f"{kernel} {name}", *triple, times)
+                    check_error(f"{kernel} {name}", *triple, times, units)
