@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include "model/gelu.h"
+
 namespace ssa {
 
 Mlp::Mlp(const ModelConfig& config)
@@ -11,7 +13,7 @@ Mlp::Mlp(const ModelConfig& config)
                               std::make_shared<Linear>(config.hidden_width(), config.width))) {}
 
 torch::Tensor Mlp::forward(const torch::Tensor& hidden) const {
-  const torch::Tensor inner = torch::gelu(c_fc_->forward(hidden), "tanh");
+  const torch::Tensor inner = bias_gelu(c_fc_->product(hidden), c_fc_->bias());
   return torch::dropout(c_proj_->forward(inner), dropout_, is_training());
 }
 

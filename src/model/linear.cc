@@ -12,4 +12,6 @@ torch::Tensor Linear::forward(const torch::Tensor& rows) const {
   return torch::addmm(bias_, rows, weight_);
 }
 
+torch::Tensor Linear::product(const torch::Tensor& rows) const { return torch::mm(rows, weight_); }
+
 }  // namespace ssa

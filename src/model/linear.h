@@ -16,6 +16,9 @@ class Linear : public torch::nn::Module {
 
   /// (rows, inputs) -> (rows, outputs)
   torch::Tensor forward(const torch::Tensor& rows) const;
+  /// rows·W, for who adds the bias together with something else.
+  torch::Tensor product(const torch::Tensor& rows) const;
+  const torch::Tensor& bias() const { return bias_; }
 
  private:
   torch::Tensor weight_, bias_;
