@@ -114,6 +114,7 @@ class Trainer {
   void say_what_runs();
   double accumulate_gradients();
   void take_step();
+  std::string first_not_finite();
   [[noreturn]] void fail(const std::string& what) const;
   void report_step(double loss, double norm, double learning_rate);
   void validate();
@@ -185,20 +186,31 @@ double Trainer::accumulate_gradients() {
   return total;
 }
 
-/// Names the first layer that explains the failure, where one does.
+/// The first layer, in the order of the forward pass, that explains numbers that are not finite.
+std::string Trainer::first_not_finite() {
+  const std::string weight = optimizer_.first_weight_not_finite();
+  if (!weight.empty()) return "weight " + weight;
+  const torch::NoGradGuard no_gradient;
+  model_->record_attention(true);
+  model_->forward(task_->training_batch(state_.step, 0).inputs);
+  const auto& layers = model_->attention_records();
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    if (!torch::isfinite(layers[layer].weights).all().item<bool>()) {
+      return fmt::format("attention weights of layer {}", layer);
+    }
+  }
+  const std::string gradient = optimizer_.first_gradient_not_finite();
+  return gradient.empty() ? "the loss alone" : "gradient of " + gradient;
+}
+
 void Trainer::fail(const std::string& what) const {
-  const std::string parameter = score_parameter_out_of_range(*model_);
-  const std::string tensor = optimizer_.first_not_finite();
-  const std::string where = !parameter.empty() ? "; out of range: " + parameter
-                            : !tensor.empty()  ? "; not finite: " + tensor
-                                               : "";
   const std::string kept = saved_step_ < 0
                                ? "no checkpoint had been written"
                                : fmt::format("last good checkpoint: {}",
                                              checkpoint_folder(run_.folder, saved_step_).string());
-  throw std::runtime_error(fmt::format(
-      "{}: stopped in step {} at learning rate {:.3g}: {}{}; {}", run_.folder.string(),
-      state_.step + 1, learning_rate_at(config_.train, state_.step), what, where, kept));
+  throw std::runtime_error(fmt::format("{}: stopped in step {} at learning rate {:.3g}: {}; {}",
+                                       run_.folder.string(), state_.step + 1,
+                                       learning_rate_at(config_.train, state_.step), what, kept));
 }
 
 void Trainer::take_step() {
@@ -209,10 +221,13 @@ void Trainer::take_step() {
     loss = accumulate_gradients();
     norm = optimizer_.clip_gradients();
   } catch (const c10::Error& error) {
-    fail(error.what_without_backtrace());
+    const std::string parameter = score_parameter_out_of_range(*model_);
+    fail(error.what_without_backtrace() +
+         (parameter.empty() ? "" : "; out of range: " + parameter));
   }
   if (!std::isfinite(loss) || !std::isfinite(norm)) {
-    fail(fmt::format("loss {}, gradient norm {}", loss, norm));
+    fail(fmt::format("loss {}, gradient norm {}; first not finite: {}", loss, norm,
+                     first_not_finite()));
   }
   optimizer_.step(learning_rate);
   ++state_.step;
@@ -272,7 +287,8 @@ void Trainer::validate() {
 
 void Trainer::save() {
   if (saved_step_ == state_.step) return;
-  if (!optimizer_.first_not_finite().empty()) fail("the last update overflowed");
+  const std::string weight = optimizer_.first_weight_not_finite();
+  if (!weight.empty()) fail("the last update made weight " + weight + " not finite");
   save_checkpoint(run_.folder, {state_.step, seconds()}, *model_, optimizer_);
   saved_step_ = state_.step;
   remove_old_checkpoints(run_.folder, config_.train.keep_checkpoints);

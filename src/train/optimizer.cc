@@ -4,9 +4,15 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace ssa {
+namespace {
+
+bool finite(const torch::Tensor& tensor) { return torch::isfinite(tensor).all().item<bool>(); }
+
+}  // namespace
 
 Optimizer::Optimizer(const TrainConfig& config, const Model& model) : config_(config) {
   for (const auto& item : model.named_parameters()) {
@@ -56,16 +62,17 @@ void Optimizer::step(double learning_rate) {
   }
 }
 
-std::string Optimizer::first_not_finite() const {
-  const auto finite = [](const torch::Tensor& t) { return torch::isfinite(t).all().item<bool>(); };
-  for (const Item& item : items_) {
-    if (!finite(item.parameter)) return "weight " + item.name;
-  }
-  for (const Item& item : items_) {
-    const torch::Tensor gradient = item.parameter.grad();
-    if (gradient.defined() && !finite(gradient)) return "gradient of " + item.name;
-  }
-  return "";
+std::string Optimizer::first_weight_not_finite() const {
+  const auto found =
+      std::ranges::find_if(items_, [](const Item& i) { return !finite(i.parameter); });
+  return found == items_.end() ? "" : found->name;
+}
+
+std::string Optimizer::first_gradient_not_finite() const {
+  const auto found = std::ranges::find_if(items_, [](const Item& item) {
+    return item.parameter.grad().defined() && !finite(item.parameter.grad());
+  });
+  return found == items_.end() ? "" : found->name;
 }
 
 void Optimizer::save(TensorFile& out) const {

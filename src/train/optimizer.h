@@ -27,9 +27,10 @@ class Optimizer {
   /// One update. Parameters without a gradient stay as they are.
   void step(double learning_rate);
 
-  /// The first parameter, in the model's order, that has a number which is not finite: "gradient of
-  /// h.0.attn.c_attn.weight", or "weight …"; "" if there is none.
-  std::string first_not_finite() const;
+  /// The first parameter, in the model's order, whose weight or gradient holds a number that is not
+  /// finite; "" if there is none.
+  std::string first_weight_not_finite() const;
+  std::string first_gradient_not_finite() const;
 
   /// Adds "first_moment.NAME" and "second_moment.NAME" of every parameter.
   void save(TensorFile& out) const;

@@ -170,12 +170,14 @@ TEST(Optimizer, FirstNotFiniteNamesTheParameter) {
   TwoParameters model(torch::kFloat32);
   Optimizer optimizer({}, model);
   model.backward(0);
-  EXPECT_EQ(optimizer.first_not_finite(), "");
+  EXPECT_EQ(optimizer.first_weight_not_finite(), "");
+  EXPECT_EQ(optimizer.first_gradient_not_finite(), "");
   model.vector.mutable_grad()[1] = NAN;
-  EXPECT_EQ(optimizer.first_not_finite(), "gradient of vector");
+  EXPECT_EQ(optimizer.first_weight_not_finite(), "");
+  EXPECT_EQ(optimizer.first_gradient_not_finite(), "vector");
   const torch::NoGradGuard no_gradient;
   model.vector[0] = INFINITY;
-  EXPECT_EQ(optimizer.first_not_finite(), "weight vector");
+  EXPECT_EQ(optimizer.first_weight_not_finite(), "vector");
 }
 
 }  // namespace
