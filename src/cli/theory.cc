@@ -43,6 +43,9 @@ std::string row_text(const TheoremCurve& curve) {
   return text + ")";
 }
 
+/// Rounded to the four digits that are printed; adding 0 turns -0 into 0.
+double shown(double slope) { return std::round(slope * 1e4) / 1e4 + 0.0; }
+
 Json to_json(const TheoremCurve& curve) {
   Json params = Json::object();
   const ScoreInfo& score = find_score(curve.score);
@@ -83,11 +86,10 @@ void theory(const TheoryOptions& options) {
       theorems.push_back(to_json(curve));
       const bool holds = curve.holds(kTolerance);
       if (!holds) failed.push_back(fmt::format("{}, {}", curve.score, curve.case_name));
-      // Adding 0 turns -0 into 0.
       fmt::print("{:<12} {:<12} {:<13} {:<21} {:<15} {:<9} {:>10.4f} {:>10.4f}{}\n", curve.score,
                  parameter_text(*score, params), curve.theorem, curve.case_name, row_text(curve),
-                 curve.log_axis ? "of log x" : "of x", curve.fitted_slope + 0.0,
-                 curve.predicted_slope + 0.0, holds ? "" : "  differs");
+                 curve.log_axis ? "of log x" : "of x", shown(curve.fitted_slope),
+                 shown(curve.predicted_slope), holds ? "" : "  differs");
     }
   }
   if (!options.json.empty()) {

@@ -46,6 +46,10 @@ void check_options(const IclShiftOptions& options) {
     throw std::invalid_argument(
         fmt::format("--sequences {}: must be at least 1", options.sequences));
   }
+  if (options.data_seed < 0) {
+    throw std::invalid_argument(
+        fmt::format("--data-seed {}: must be at least 0", options.data_seed));
+  }
   if (options.huge_position < 1 || options.huge_position > kIclPoints) {
     throw std::invalid_argument(
         fmt::format("--huge-position {}: must be from 1 to {}", options.huge_position, kIclPoints));
@@ -111,7 +115,8 @@ class Evaluator {
   using Key = std::tuple<std::int64_t, double, double, double>;
 
   IclSequences draw(const IclSpec& spec) const {
-    return make_icl_sequences(spec, options_.data_seed, RandomStream::evaluation, 0);
+    return make_icl_sequences(spec, static_cast<std::uint64_t>(options_.data_seed),
+                              RandomStream::evaluation, 0);
   }
 
   std::vector<PredictorFigures> measure(const IclSpec& spec) {

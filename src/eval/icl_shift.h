@@ -31,8 +31,8 @@ IclSweep icl_sweep(std::string_view grid, IclTask task);
 struct IclShiftOptions {
   std::string grid = "reduced";  ///< name of the sweep, recorded
   IclSweep sweep;
-  std::int64_t sequences = 6400;  ///< the paper's 100 functions × batch of 64
-  std::uint64_t data_seed = 1234;
+  std::int64_t sequences = 6400;              ///< the paper's 100 functions × batch of 64
+  std::int64_t data_seed = 1234;              ///< at least 0
   IclSampler sampler = IclSampler::balanced;  ///< of the quantifiers
   std::int64_t huge_position = 11;            ///< counted from 1, at most kIclPoints
 };

@@ -275,6 +275,7 @@ TEST(IclShift, BadOptionsAreNamed) {
   };
   EXPECT_EQ(message([](IclShiftOptions&) {}), "");
   EXPECT_EQ(message([](auto& o) { o.sequences = 0; }), "--sequences 0: must be at least 1");
+  EXPECT_EQ(message([](auto& o) { o.data_seed = -1; }), "--data-seed -1: must be at least 0");
   EXPECT_EQ(message([](auto& o) { o.huge_position = 41; }),
             "--huge-position 41: must be from 1 to 40");
   EXPECT_EQ(message([](auto& o) {
