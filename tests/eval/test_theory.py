@@ -1,0 +1,62 @@
+"""`ssa theory`: what it prints and writes, and what it refuses."""
+
+import json
+import math
+import re
+
+import pytest
+
+
+def curves(path):
+    record = json.loads(path.read_text())
+    assert record["schema"] == 1 and record["tolerance"] == 0.01
+    return record["theorems"]
+
+
+def test_every_score_has_its_curves(ssa):
+    names = re.findall(r"^(\w+) +phi\(s\)", ssa("scores").stdout, flags=re.MULTILINE)
+    shown = ssa("theory", "--json", "theory.json").stdout
+    found = curves(ssa.folder / "theory.json")
+    assert [c["score"] for c in found] == [name for name in names for _ in range(4)]
+    for curve in found:
+        assert curve["theorem"] in ("magnification", "disproportion")
+        assert curve["axis"] in ("linear", "log")
+        assert len(curve["x"]) == len(curve["log_miss"]) > 10
+        assert curve["x"] == sorted(curve["x"]) and curve["x"][0] < curve["fit_from"] < curve["x"][-1]
+        assert all(value < 0 for value in curve["log_miss"])
+        assert math.isclose(curve["fitted_slope"], curve["predicted_slope"], rel_tol=0.01, abs_tol=0.01)
+    assert all(re.search(rf"^{name} .*disproportion", shown, flags=re.MULTILINE) for name in names)
+    assert "-0.0000" not in shown
+
+
+def test_slopes_of_softmax_and_ssa(ssa):
+    ssa("theory", "--score", "ssa", "--score", "softmax", "--json", "theory.json")
+    found = curves(ssa.folder / "theory.json")
+    slopes = {(c["score"], c["theorem"], c["case"]): (c["axis"], c["predicted_slope"]) for c in found}
+    n = found[0]["params"]["n"]
+    expected = {
+        ("ssa", "magnification", "positive competitors"): ("log", 0),
+        ("ssa", "magnification", "zero competitors"): ("log", -n),
+        ("ssa", "magnification", "negative competitors"): ("log", -2 * n),
+        ("ssa", "disproportion", "one huge value"): ("log", -n),
+        ("softmax", "magnification", "positive competitors"): ("linear", -1),
+        ("softmax", "magnification", "zero competitors"): ("linear", -2),
+        ("softmax", "magnification", "negative competitors"): ("linear", -3),
+        ("softmax", "disproportion", "one huge value"): ("linear", -1),
+    }
+    assert slopes.keys() == expected.keys()
+    for key, (axis, slope) in expected.items():
+        assert slopes[key][0] == axis
+        assert math.isclose(slopes[key][1], slope, abs_tol=1e-6), key
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--score", "sofmax"], 1, "softmax"),
+        (["--score"], 2, "--score"),
+        (["--json", "absent/theory.json"], 1, "absent/theory.json"),
+    ],
+)
+def test_bad_options_are_named(ssa, arguments, code, message):
+    assert message in ssa("theory", *arguments, code=code).stderr
