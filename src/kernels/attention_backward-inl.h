@@ -3,8 +3,8 @@
 //
 // Blocks of keys outside, blocks of queries inside. For each pair of blocks, with s the scores
 // again and lse from the forward pass,
-//   p = 2^(φ2(s) − lse·log2(e)),  dφ = p·(dP − D + dL),  dP = dO·Vᵀ,  D = rowsum(dO ∘ O),
-//   ds = dφ·∂φ/∂s,  dV += Pᵀ·dO,  dK += dSᵀ·(scale·Q),  dQ += dS·K,  dparam += Σ dφ·∂φ/∂param.
+//   p = 2^(φ2(s) − lse2),  lse2 = lse·log2(e),  dφ = p·(dP − D + dL),  dP = dO·Vᵀ,  D = rowsum(dO ∘
+//   O), ds = dφ·∂φ/∂s,  dV += Pᵀ·dO,  dK += dSᵀ·(scale·Q),  dQ += dS·K,  dparam += Σ dφ·∂φ/∂param.
 // P and dS of the pair lie in two buffers that the last three products read, dV and dK column by
 // column, so that nothing is transposed.
 
@@ -81,7 +81,10 @@ class Backward {
     take(d_out_copy_, rows_ * v_width_);
     take(d_query_, rows_ * qk_width_);
     take(lse2_, rows_);
-    take(delta_, rows_);
+    take(lse2_low_, rows_);
+    take(delta_, round_up(rows_, kLanes));
+    take(row_sums_, (1 + kMaxScoreParams) * rows_);
+    take(d_out_panel_, 2 * args_.v_dim * kPanel);
     take(weights_, kQueryBlock * kBuffer);
     take(d_scores_, kQueryBlock * kBuffer);
     take(filter_scratch_, ScoreFilter::kScratch);
@@ -117,6 +120,9 @@ class Backward {
     load_rows(head);
     if (sums.query != nullptr) d_query_ = sums.query;
     std::fill_n(d_query_, rows_ * qk_width_, 0.0f);
+    const bool all_keys = sums.rows == nullptr;
+    if (!all_keys) row_sums_ = sums.rows;
+    if (all_keys) std::fill_n(row_sums_, (1 + kMaxScoreParams) * rows_, 0.0f);
     const float q2 = largest_square_of_rows(query_, rows_, qk_width_);
     switch (choose_mode(head.visibility, q2, largest_key_square_, head.score)) {
       case Mode::kBounded:
@@ -127,6 +133,11 @@ class Backward {
         break;
       case Mode::kGeneral:
         key_blocks<Mode::kGeneral>(head);
+    }
+    if (all_keys) {
+      const Index at = (task_.batch * args_.query_heads + h) * rows_;
+      settle_params(row_sums_, rows_, problem_.lse + at,
+                    problem_.d_lse == nullptr ? nullptr : problem_.d_lse + at, *sums.params);
     }
     const View4<float>& d_query = problem_.gradients.query;
     if (sums.query != nullptr || d_query.data == nullptr) return;
@@ -141,20 +152,22 @@ class Backward {
   void load_rows(const Head& head) {
     const Matrix query = matrix_of(args_.query, task_.batch, head.head);
     const Matrix d_out = matrix_of(problem_.d_out, task_.batch, head.head);
-    const Matrix out = matrix_of(problem_.out, task_.batch, head.head);
     const Index at = (task_.batch * args_.query_heads + head.head) * rows_;
+    const bool exact = problem_.lse2.exact[task_.batch * args_.query_heads + head.head] != 0;
     copy_rows(query, rows_, args_.qk_dim, args_.scale, query_, qk_width_);
+    find_delta(d_out, matrix_of(problem_.out, task_.batch, head.head));
     bool copy = !d_out.is_packed(args_.v_dim, v_width_);
     for (Index i = 0; i < rows_; ++i) {
       const float lse = problem_.lse[at + i];
       if (lse == kMinusInfinity) {
-        lse2_[i] = delta_[i] = 0.0f;
+        lse2_[i] = lse2_low_[i] = delta_[i] = 0.0f;
         copy = true;
         continue;
       }
-      lse2_[i] = static_cast<float>(kLog2E * lse);
-      delta_[i] =
-          dot(d_out.row(i), d_out.stride, out.row(i), out.stride, args_.v_dim) - d_lse_of(head, i);
+      const double lse2 = kLog2E * lse;
+      lse2_[i] = exact ? problem_.lse2.high[at + i] : static_cast<float>(lse2);
+      lse2_low_[i] = exact ? problem_.lse2.low[at + i] : static_cast<float>(lse2 - lse2_[i]);
+      delta_[i] -= d_lse_of(head, i);
     }
     d_out_ = copy ? d_out_copy_ : d_out.data;
     if (!copy) return;
@@ -163,6 +176,27 @@ class Backward {
       if (problem_.lse[at + i] != kMinusInfinity) continue;
       std::fill_n(d_out_copy_ + i * v_width_, v_width_, 0.0f);
       std::fill_n(query_ + i * qk_width_, qk_width_, 0.0f);
+    }
+  }
+
+  /// D of every row, in the tile's order of operations, a vector of rows at a time: where one
+  /// weight is 1 and O is that key's value, dP − D must be zero, as in a plain softmax, not nearly
+  /// zero times a score of 1e6.
+  void find_delta(const Matrix& d_out, const Matrix& out) {
+    const FloatTag d;
+    const Index panel = args_.v_dim * kPanel;
+    float *left = d_out_panel_, *right = d_out_panel_ + panel;
+    for (Index i = 0; i < rows_; i += kPanel) {
+      const Index count = std::min(kPanel, rows_ - i);
+      pack_panels({d_out.row(i), d_out.row_stride, d_out.stride}, count, args_.v_dim, left);
+      pack_panels({out.row(i), out.row_stride, out.stride}, count, args_.v_dim, right);
+      for (Index r = 0; r < count; r += kLanes) {
+        Floats sum = hn::Zero(d);
+        for (Index c = 0; c < panel; c += kPanel) {
+          sum = hn::MulAdd(hn::LoadU(d, left + c + r), hn::LoadU(d, right + c + r), sum);
+        }
+        hn::StoreU(sum, d, delta_ + i + r);
+      }
     }
   }
 
@@ -256,41 +290,59 @@ class Backward {
     }
   }
 
+  /// What a row adds up, lane by lane.
+  struct Sums {
+    Floats d_phi, param[kMaxScoreParams],
+        weighted[kMaxScoreParams];  ///< dφ, dφ·∂φ/∂param, p·∂φ/∂param
+
+    HWY_INLINE Sums() {
+      d_phi = hn::Zero(FloatTag());
+      for (Floats& sum : param) sum = d_phi;
+      for (Floats& sum : weighted) sum = d_phi;
+    }
+  };
+
   /// w: scores become weights; ds: dP becomes dS; both zero where hidden, up to a whole vector.
   template <Mode kMode>
   void transform(const Head& head, Index i, Index limit, float* w, float* ds, Floats* param_sums) {
     const FloatTag d;
     const HeadScore<Score> score_of = head.score;
-    const Floats lse2 = set(lse2_[i]), delta = set(delta_[i]);
-    Floats sums[kMaxScoreParams] = {hn::Zero(d), hn::Zero(d)};
+    const Floats lse2 = set(lse2_[i]), lse2_low = set(lse2_low_[i]), delta = set(delta_[i]);
+    Sums sums;
     for (Index j = 0; j < limit; j += kLanes) {
       Floats score = hn::LoadU(d, w + j), gradient = hn::LoadU(d, ds + j);
       if constexpr (kMode == Mode::kBounded) {
         if (j + kLanes <= limit) {
-          lanes<kMode, false>(score_of, FloatMask(), lse2, delta, score, gradient, sums);
+          lanes<kMode, false>(score_of, FloatMask(), lse2, lse2_low, delta, score, gradient, sums);
         } else {
           const FloatMask outside = hn::Not(hn::FirstN(d, static_cast<std::size_t>(limit - j)));
-          lanes<kMode, true>(score_of, outside, lse2, delta, score, gradient, sums);
+          lanes<kMode, true>(score_of, outside, lse2, lse2_low, delta, score, gradient, sums);
         }
       } else {
         const FloatMask hidden = hn::Eq(score, set(kMinusInfinity));
-        lanes<kMode, true>(score_of, hidden, lse2, delta, score, gradient, sums);
+        lanes<kMode, true>(score_of, hidden, lse2, lse2_low, delta, score, gradient, sums);
       }
       hn::StoreU(score, d, w + j);
       hn::StoreU(gradient, d, ds + j);
     }
     for (std::size_t k = 0; k < Score::kParams.size(); ++k) {
-      param_sums[k] = hn::Add(param_sums[k], sums[k]);
+      param_sums[k] = hn::Add(param_sums[k], sums.param[k]);
+    }
+    if constexpr (kMode == Mode::kGeneral && !Score::kParams.empty()) {
+      row_sums_[i] += hn::GetLane(hn::SumOfLanes(d, sums.d_phi));
+      for (std::size_t k = 0; k < Score::kParams.size(); ++k) {
+        row_sums_[(1 + k) * rows_ + i] += hn::GetLane(hn::SumOfLanes(d, sums.weighted[k]));
+      }
     }
   }
 
   /// In: scores and dP. Out: weights and dS. Where `hidden`, everything is zero whatever came in.
   template <Mode kMode, bool kHides>
   static HWY_INLINE void lanes(const HeadScore<Score>& head, FloatMask hidden, Floats lse2,
-                               Floats delta, Floats& score_to_weight, Floats& gradient,
-                               Floats* param_sums) {
+                               Floats lse2_low, Floats delta, Floats& score_to_weight,
+                               Floats& gradient, Sums& sums) {
     const Floats score = kHides ? hn::IfThenZeroElse(hidden, score_to_weight) : score_to_weight;
-    const Floats exponent = hn::Sub(head.phi2(score), lse2);
+    const Floats exponent = hn::Sub(hn::Sub(head.phi2(score), lse2), lse2_low);
     Floats weight = kMode == Mode::kGeneral
                         ? head.math.exp2(at_most(hn::Zero(FloatTag()), exponent))
                         : head.math.exp2_in_range(exponent);
@@ -299,19 +351,25 @@ class Backward {
       weight = hn::IfThenZeroElse(hidden, weight);
       d_phi = hn::IfThenZeroElse(hidden, d_phi);
     }
-    add_params(std::make_integer_sequence<int, static_cast<int>(Score::kParams.size())>(), head,
-               score, d_phi, param_sums);
+    add_params<kMode, 0>(head, score, weight, d_phi, sums);
     score_to_weight = weight;
     gradient = hn::Mul(d_phi, head.dphi_ds(score));
   }
 
-  template <int... kParam>
-  static HWY_INLINE void add_params(std::integer_sequence<int, kParam...>,
-                                    [[maybe_unused]] const HeadScore<Score>& head,
-                                    [[maybe_unused]] Floats score, [[maybe_unused]] Floats d_phi,
-                                    [[maybe_unused]] Floats* sums) {
-    ((sums[kParam] = hn::MulAdd(d_phi, head.template dphi_dparam<kParam>(score), sums[kParam])),
-     ...);
+  /// Parameter kParam and those after it.
+  template <Mode kMode, int kParam>
+  static HWY_INLINE void add_params(const HeadScore<Score>& head, Floats score, Floats weight,
+                                    Floats d_phi, Sums& sums) {
+    if constexpr (kParam < static_cast<int>(Score::kParams.size())) {
+      const Floats derivative = head.template dphi_dparam<kParam>(score);
+      sums.param[kParam] = hn::MulAdd(d_phi, derivative, sums.param[kParam]);
+      if constexpr (kMode == Mode::kGeneral) {
+        sums.weighted[kParam] = hn::MulAdd(weight, derivative, sums.weighted[kParam]);
+      }
+      add_params<kMode, kParam + 1>(head, score, weight, d_phi, sums);
+    } else if constexpr (kMode == Mode::kGeneral) {
+      sums.d_phi = hn::Add(sums.d_phi, d_phi);
+    }
   }
 
   /// ds[0, keys) belongs to query i and keys from `first` on.
@@ -359,9 +417,10 @@ class Backward {
   float *key_panels_ = nullptr, *value_panels_ = nullptr, *key_copy_ = nullptr;
   float *d_key_ = nullptr, *d_value_ = nullptr;                          ///< sums over the group
   float *query_ = nullptr, *d_out_copy_ = nullptr, *d_query_ = nullptr;  ///< of the current head
-  float *lse2_ = nullptr, *delta_ = nullptr;                             ///< lse·log2(e), D − dL
+  float *lse2_ = nullptr, *lse2_low_ = nullptr, *delta_ = nullptr;       ///< lse·log2(e), D − dL
   float *weights_ = nullptr, *d_scores_ = nullptr;                       ///< P and dS of a block
-  float* filter_scratch_ = nullptr;
+  float* row_sums_ = nullptr;                                            ///< BackwardSums::rows
+  float *d_out_panel_ = nullptr, *filter_scratch_ = nullptr;
   Scratch scratch_;
   const float *key_rows_ = nullptr, *d_out_ = nullptr;
   float largest_key_square_ = 0.0f;

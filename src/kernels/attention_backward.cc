@@ -54,9 +54,18 @@ HWY_EXPORT(backward_task);
 HWY_EXPORT(query_gradient_width);
 HWY_EXPORT(add_query_shares);
 
-namespace {
-
 using Index = std::int64_t;
+
+void settle_params(const float* rows, Index count, const float* lse, const float* d_lse,
+                   std::array<double, kMaxScoreParams>& params) {
+  for (Index i = 0; i < count; ++i) {
+    if (rows[i] == 0 || std::isinf(lse[i])) continue;  // nothing recorded, or no key
+    const double off = rows[i] - (d_lse == nullptr ? 0.0 : static_cast<double>(d_lse[i]));
+    for (std::size_t k = 0; k < kMaxScoreParams; ++k) params[k] -= off * rows[(1 + k) * count + i];
+  }
+}
+
+namespace {
 
 /// Bounds of `count` key ranges with about equal work: under causality the first keys have most
 /// rows.
@@ -110,6 +119,10 @@ class BackwardPlan {
     sums_.resize(static_cast<std::size_t>(all));
     params_.resize(static_cast<std::size_t>(all));
     for (Index k = 0; k < all; ++k) sums_[k].params = &params_[k];
+    if (splits_ > 1 && !find_score(args_.score).params.empty()) {
+      row_sums_.resize(static_cast<std::size_t>(all * row_sums_size()));
+      for (Index k = 0; k < all; ++k) sums_[k].rows = row_sums_.data() + k * row_sums_size();
+    }
     if (bias_reduced_) share_bias();
   }
 
@@ -118,6 +131,7 @@ class BackwardPlan {
     for (Index b = 0; b < batch_turns_; ++b) {
       for (Index h = 0; h < head_turns_; ++h) turn(b, h);
     }
+    if (!row_sums_.empty()) add_row_sums();
     write_params();
     if (bias_reduced_) write_bias();
   }
@@ -173,6 +187,26 @@ class BackwardPlan {
       (args_, query_shares_.data() + t * splits_ * share, splits_, problem_.gradients.query, b,
        head);
     });
+  }
+
+  Index row_sums_size() const {
+    return (1 + static_cast<Index>(kMaxScoreParams)) * args_.query_length;
+  }
+
+  /// settle_params for heads whose keys several tasks had: their row sums first become those of all
+  /// keys.
+  void add_row_sums() {
+    const Index size = row_sums_size();
+    for (Index h = 0; h < args_.batch * args_.query_heads; ++h) {
+      float* total = row_sums_.data() + h * splits_ * size;
+      for (Index s = 1; s < splits_; ++s) {
+        for (Index e = 0; e < size; ++e) total[e] += total[s * size + e];
+      }
+      const Index at = h * args_.query_length;
+      settle_params(total, args_.query_length, problem_.lse + at,
+                    problem_.d_lse == nullptr ? nullptr : problem_.d_lse + at,
+                    params_[h * splits_]);
+    }
   }
 
   void write_params() const {
@@ -236,6 +270,7 @@ class BackwardPlan {
   std::vector<Index> bounds_;  ///< split s has keys [bounds_[s], bounds_[s + 1])
   std::vector<BackwardSums> sums_;
   std::vector<std::array<double, kMaxScoreParams>> params_;
+  std::vector<float> row_sums_;
   Index bias_rows_ = 0, bias_columns_ = 0;
   std::vector<double> bias_sums_;
   std::vector<float> query_shares_;
@@ -249,7 +284,8 @@ void attention_backward(const AttentionArgs<float>& args, const View4<const floa
   check_args(args);
   choose_target();
   if (args.query_heads == 0) return;
-  const BackwardProblem problem{args, out, lse, d_out, d_lse, gradients};
+  const Lse2 lse2 = exact_lse2(args, lse, parallel);
+  const BackwardProblem problem{args, out, lse, d_out, d_lse, lse2, gradients};
   BackwardPlan(problem, parallel).run();
 }
 

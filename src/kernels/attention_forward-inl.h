@@ -25,20 +25,19 @@ namespace HWY_NAMESPACE {
 template <class Score>
 class Forward {
  public:
-  Forward(const AttentionArgs<float>& args, const View4<float>& out, float* lse,
-          const ForwardTask& task)
+  Forward(const AttentionArgs<float>& args, const ForwardOutputs& outputs, const ForwardTask& task)
       : args_(args),
-        out_(out),
-        lse_(lse + (task.batch * args.query_heads + task.head) * args.query_length),
+        outputs_(outputs),
         task_(task),
         kv_(task.head / (args.query_heads / args.kv_heads)),
         visibility_(args, task.batch, task.head),
         keys_(visibility_.limit(task.last - 1)),
         qk_width_(round_up(args.qk_dim, kLanes)),
-        v_width_(round_up(args.v_dim, kLanes)),
+        v_width_(outputs.out.data == nullptr ? 0 : round_up(args.v_dim, kLanes)),
         score_(args, task.head),
-        copy_values_(visibility_.filtered() ||
-                     !matrix_of(args.value, task.batch, kv_).is_packed(args.v_dim, v_width_)),
+        copy_values_(v_width_ > 0 &&
+                     (visibility_.filtered() ||
+                      !matrix_of(args.value, task.batch, kv_).is_packed(args.v_dim, v_width_))),
         scratch_(scratch_size()),
         panels_(scratch_.take(panels_size(keys_, args.qk_dim))),
         value_copy_(scratch_.take(copy_values_ ? keys_ * v_width_ : 0)),
@@ -57,8 +56,12 @@ class Forward {
       const Matrix query = matrix_of(args_.query, task_.batch, task_.head);
       copy_rows({query.row(first), query.row_stride, query.stride}, rows, args_.qk_dim, args_.scale,
                 query_, qk_width_);
+      // What a query that sees no key holds must not choose the block's mode.
+      const Index blind = std::clamp<Index>(visibility_.first_row(0) - first, 0, rows);
+      std::fill_n(query_, blind * qk_width_, 0.0f);
       const float q2 = largest_square_of_rows(query_, rows, qk_width_);
       Mode mode = choose_mode(visibility_, q2, largest_key_square_, score_);
+      if (outputs_.lse2_high != nullptr) mode = Mode::kGeneral;  // high is the maximum
       if (mode == Mode::kBounded) block<Mode::kBounded>(first, rows);
       if (mode == Mode::kBoundedFiltered) block<Mode::kBoundedFiltered>(first, rows);
       // Huge or infinite values may overflow the unnormalised sums: then once more, normalised.
@@ -90,7 +93,7 @@ class Forward {
       for (const Index j : poisoned_hidden_keys(args_, task_.batch, kv_)) {
         if (j >= keys_) break;
         erase_key(panels_, j, args_.qk_dim);
-        std::fill_n(value_copy_ + j * v_width_, v_width_, 0.0f);
+        if (copy_values_) std::fill_n(value_copy_ + j * v_width_, v_width_, 0.0f);
       }
     }
     largest_key_square_ = largest_square(panels_, keys_, args_.qk_dim);
@@ -217,22 +220,29 @@ class Forward {
     const FloatTag d;
     for (Index r = 0; r < rows; ++r) {
       const Index i = first + r;
-      const float total = hn::GetLane(hn::SumOfLanes(d, hn::LoadU(d, totals_ + r * kLanes)));
-      const bool sees_nothing = total == 0.0f;
+      const Index at = (task_.batch * args_.query_heads + task_.head) * args_.query_length + i;
+      const double total = hn::GetLane(hn::SumOfLanes(d, hn::LoadU(d, totals_ + r * kLanes)));
+      const bool sees_nothing = total == 0;
+      if (outputs_.lse != nullptr) {
+        outputs_.lse[at] = sees_nothing
+                               ? kMinusInfinity
+                               : static_cast<float>(kLn2 * largest_phi2_[r] + std::log(total));
+      }
+      if (outputs_.lse2_high != nullptr) {
+        outputs_.lse2_high[at] = largest_phi2_[r];
+        outputs_.lse2_low[at] = sees_nothing ? 0.0f : static_cast<float>(std::log2(total));
+      }
+      if (v_width_ == 0) continue;
       // Sums of a row that sees nothing may hold 0 · NaN of a key that other rows see.
       if (sees_nothing) std::fill_n(sums_ + r * v_width_, v_width_, 0.0f);
-      write_row(sums_ + r * v_width_, args_.v_dim, sees_nothing ? 0.0f : 1.0f / total,
-                out_.at(task_.batch, task_.head, i), out_.stride[3]);
-      lse_[i] =
-          sees_nothing
-              ? kMinusInfinity
-              : static_cast<float>(kLn2 * largest_phi2_[r] + std::log(static_cast<double>(total)));
+      write_row(sums_ + r * v_width_, args_.v_dim,
+                sees_nothing ? 0.0f : static_cast<float>(1 / total),
+                outputs_.out.at(task_.batch, task_.head, i), outputs_.out.stride[3]);
     }
   }
 
   const AttentionArgs<float>& args_;
-  const View4<float>& out_;
-  float* lse_;
+  const ForwardOutputs& outputs_;
   const ForwardTask task_;
   const Index kv_;
   const Visibility visibility_;

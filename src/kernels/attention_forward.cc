@@ -10,10 +10,10 @@ HWY_BEFORE_NAMESPACE();
 namespace ssa {
 namespace HWY_NAMESPACE {
 
-void forward_task(const AttentionArgs<float>& args, const View4<float>& out, float* lse,
+void forward_task(const AttentionArgs<float>& args, const ForwardOutputs& outputs,
                   const ForwardTask& task) {
   for_each_score(ScoreList{}, [&](auto score) {
-    if (decltype(score)::kName == args.score) Forward<decltype(score)>(args, out, lse, task).run();
+    if (decltype(score)::kName == args.score) Forward<decltype(score)>(args, outputs, task).run();
   });
 }
 
@@ -29,25 +29,61 @@ namespace ssa {
 
 HWY_EXPORT(forward_task);
 
+namespace {
+
+/// Runs the heads h (batch · query_heads + head) for which wanted(h).
+template <class Wanted>
+void run_heads(const AttentionArgs<float>& args, const ForwardOutputs& outputs,
+               const Parallel& parallel, Wanted&& wanted) {
+  std::vector<std::int64_t> heads;
+  for (std::int64_t h = 0; h < args.batch * args.query_heads; ++h) {
+    if (wanted(h)) heads.push_back(h);
+  }
+  if (heads.empty() || args.query_length == 0) return;
+  // Heads alone when there are enough of them; otherwise queries are split too. A chunk packs its
+  // keys anew, which for 32 rows costs about as much as a tenth of its products.
+  constexpr std::int64_t kTasksPerThread = 4, kSmallestChunk = 32;
+  const auto count = static_cast<std::int64_t>(heads.size());
+  const std::int64_t wanted_chunks = (kTasksPerThread * parallel.threads + count - 1) / count;
+  const std::int64_t rows =
+      std::max(kSmallestChunk, (args.query_length + wanted_chunks - 1) / wanted_chunks);
+  const std::int64_t chunks = (args.query_length + rows - 1) / rows;
+  parallel.run(chunks * count, [&](std::int64_t t) {
+    // Under causality the last queries cost most: they go first.
+    const std::int64_t first = (chunks - 1 - t / count) * rows, head = heads[t % count];
+    const ForwardTask task{head / args.query_heads, head % args.query_heads, first,
+                           std::min(first + rows, args.query_length)};
+    HWY_DYNAMIC_DISPATCH(forward_task)(args, outputs, task);
+  });
+}
+
+}  // namespace
+
 void attention_forward(const AttentionArgs<float>& args, const View4<float>& out, float* lse,
                        const Parallel& parallel) {
   check_args(args);
   choose_target();
-  // Heads alone when there are enough of them; otherwise queries are split too. A chunk packs its
-  // keys anew, which for 32 rows costs about as much as a tenth of its products.
-  constexpr std::int64_t kTasksPerThread = 4, kSmallestChunk = 32;
-  const std::int64_t heads = args.batch * args.query_heads;
-  if (heads == 0 || args.query_length == 0) return;
-  const std::int64_t wanted = (kTasksPerThread * parallel.threads + heads - 1) / heads;
-  const std::int64_t rows = std::max(kSmallestChunk, (args.query_length + wanted - 1) / wanted);
-  const std::int64_t chunks = (args.query_length + rows - 1) / rows;
-  parallel.run(chunks * heads, [&](std::int64_t t) {
-    // Under causality the last queries cost most: they go first.
-    const std::int64_t first = (chunks - 1 - t / heads) * rows;
-    const ForwardTask task{t % heads / args.query_heads, t % args.query_heads, first,
-                           std::min(first + rows, args.query_length)};
-    HWY_DYNAMIC_DISPATCH(forward_task)(args, out, lse, task);
-  });
+  run_heads(args, {.out = out, .lse = lse}, parallel, [](std::int64_t) { return true; });
+}
+
+Lse2 exact_lse2(const AttentionArgs<float>& args, const float* lse, const Parallel& parallel) {
+  constexpr float kLargest = 16.0f;
+  const std::int64_t heads = args.batch * args.query_heads, rows = args.query_length;
+  Lse2 result;
+  result.exact.resize(static_cast<std::size_t>(heads));
+  bool any = false;
+  for (std::int64_t h = 0; h < heads; ++h) {
+    result.exact[h] = std::any_of(lse + h * rows, lse + (h + 1) * rows, [&](float value) {
+      return std::abs(value) > kLargest && std::isfinite(value);
+    });
+    any = any || result.exact[h];
+  }
+  if (!any) return result;
+  result.high.resize(static_cast<std::size_t>(heads * rows));
+  result.low.resize(static_cast<std::size_t>(heads * rows));
+  run_heads(args, {.lse2_high = result.high.data(), .lse2_low = result.low.data()}, parallel,
+            [&](std::int64_t h) { return result.exact[h] != 0; });
+  return result;
 }
 
 }  // namespace ssa

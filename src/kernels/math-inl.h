@@ -2,11 +2,11 @@
 //
 // All for float lanes. Errors are the largest seen by tests/kernels/math_test.cc (exhaustive where
 // it says so), in units in the last place of the exact result:
-//   function      valid range                         max error   NaN
-//   log2_1p(x)    [0, 2^127]                          3 ulp       stays NaN; +inf gives NaN
-//   exp2(y)       [-126, 127]; below: 2^-126          2 ulp       stays NaN
-//   recip(x)      [2^-126, 2^126]                     2 ulp       stays NaN
-//   tanh(x)       everywhere                          4 ulp       stays NaN
+//   function      valid range                         max error   outside
+//   log2_1p(x)    [0, 2^127]                          4 ulp       +inf and NaN stay
+//   exp2(y)       [-126, 127]                         3 ulp       below: 0; NaN stays
+//   recip(x)      [2^-126, 2^126]                     1 ulp       NaN stays
+//   tanh(x)       everywhere                          3 ulp       NaN stays
 // log2_1p is relative to its own result for tiny x too: with b·|s| = 1e-5 and n = 1e5 (the softmax
 // limit) an error of log2(1 + x) relative to 1 instead would cost 6e-3 in phi.
 
@@ -22,6 +22,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "ssa/scores-inl.h"
 
@@ -95,10 +96,13 @@ struct PortableMath {
     const V m = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(exponent)));
     const V e = hn::ConvertTo(d, exponent);
     const V f = hn::IfThenElse(hn::Eq(e, hn::Zero(d)), x, hn::Sub(m, one));
-    return hn::MulAdd(f, polynomial(f, kP), e);
+    const V log = hn::MulAdd(f, polynomial(f, kP), e);
+    return hn::IfThenElse(hn::Lt(x, set(std::numeric_limits<float>::infinity())), log, x);
   }
 
-  HWY_INLINE V exp2(V y) const { return exp2_in_range(at_least(set(-126.0f), y)); }
+  HWY_INLINE V exp2(V y) const {
+    return hn::IfThenZeroElse(hn::Lt(y, set(-126.0f)), exp2_in_range(y));
+  }
 
   /// The same for −126 <= y <= 127, not checked.
   HWY_INLINE V exp2_in_range(V y) const {
@@ -183,7 +187,9 @@ struct TableMath : PortableMath {
     return hn::MulAdd(r, polynomial(r, kP), hn::Add(e, lookup(log_, index)));
   }
 
-  HWY_INLINE V exp2(V y) const { return exp2_in_range(at_least(set(-126.0f), y)); }
+  HWY_INLINE V exp2(V y) const {
+    return hn::IfThenZeroElse(hn::Lt(y, set(-126.0f)), exp2_in_range(y));
+  }
 
   /// y = k/32 + f: 2^(k/32) from the table, 2^f by a polynomial of degree 2.
   HWY_INLINE V exp2_in_range(V y) const {

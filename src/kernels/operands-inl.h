@@ -121,21 +121,6 @@ inline void erase_key(float* panels, Index j, Index dim) {
   for (Index c = 0; c < dim; ++c) column[c * kPanel] = 0.0f;
 }
 
-/// Σ a[c·a_stride]·b[c·b_stride]
-inline float dot(const float* a, Index a_stride, const float* b, Index b_stride, Index count) {
-  const FloatTag d;
-  Floats sum = hn::Zero(d);
-  Index c = 0;
-  if (a_stride == 1 && b_stride == 1) {
-    for (; c + kLanes <= count; c += kLanes) {
-      sum = hn::MulAdd(hn::LoadU(d, a + c), hn::LoadU(d, b + c), sum);
-    }
-  }
-  float total = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; c < count; ++c) total += a[c * a_stride] * b[c * b_stride];
-  return total;
-}
-
 /// The largest squared norm of the packed keys; NaN or inf when one of them is not finite.
 inline float largest_square(const float* panels, Index keys, Index dim) {
   const FloatTag d;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "ssa/attention.h"
 
@@ -13,6 +14,23 @@ struct ForwardTask {
   std::int64_t batch, head, first, last;
 };
 
+/// What the forward pass writes; null means not wanted, and without out no values are read.
+struct ForwardOutputs {
+  View4<float> out{};
+  float* lse = nullptr;
+  /// lse in base 2 as a sum of two floats, see Lse2.
+  float *lse2_high = nullptr, *lse2_low = nullptr;
+};
+
+/// lse in base 2 for the backward pass, two floats a row, shaped like lse. Weights are 2^(φ2 −
+/// lse2): where |lse| is large, its rounding to one float shows in every weight (at 64 by 4e-6),
+/// while a plain softmax subtracts the exact maximum. Heads with such rows have theirs computed
+/// again, as the forward pass had them.
+struct Lse2 {
+  std::vector<float> high, low;      ///< empty when no head needs it
+  std::vector<unsigned char> exact;  ///< per (batch, query head): whether high and low are set
+};
+
 /// Everything the backward pass reads and the caller's gradients.
 struct BackwardProblem {
   const AttentionArgs<float>& args;
@@ -20,6 +38,7 @@ struct BackwardProblem {
   const float* lse;
   View4<const float> d_out;
   const float* d_lse;
+  const Lse2& lse2;
   const AttentionGradients<float>& gradients;
 };
 
@@ -29,16 +48,30 @@ struct BackwardSums {
   /// query gradient, not yet scaled. Null: the task has all keys and writes the gradient itself.
   float* query = nullptr;
   std::array<double, kMaxScoreParams>* params = nullptr;
+  /// (1 + kMaxScoreParams, query_length), zero before: per row Σ dφ and, for each parameter,
+  /// Σ p·∂φ/∂param, from heads whose scores are not bounded. See settle_params.
+  float* rows = nullptr;
   /// The bias gradient where it is summed over queries or keys: element (i, j) adds to
   /// bias[i·row_stride + j·stride], strides 0 or 1. Null: not wanted, or not summed.
   double* bias = nullptr;
   std::int64_t bias_row_stride = 0, bias_stride = 0;
 };
 
+/// Takes from the parameter gradients what a row's Σ dφ is off dL: mathematically they are equal;
+/// D, which comes from the forward pass's O, and P, computed again, agree only to rounding, and the
+/// parameter gradient multiplies the difference with Σ p·∂φ/∂param, for large scores far more than
+/// the gradient itself. `rows` as in BackwardSums, summed over all keys; lse and d_lse (may be
+/// null) of the same head.
+void settle_params(const float* rows, std::int64_t count, const float* lse, const float* d_lse,
+                   std::array<double, kMaxScoreParams>& params);
+
 /// Backward: keys [first, last) of one kv head, all queries of its group.
 struct BackwardTask {
   std::int64_t batch, kv, first, last;
   BackwardSums* sums;  ///< one per query head of the group
 };
+
+/// Computes lse2 for the heads that have a row with |lse| > 16.
+Lse2 exact_lse2(const AttentionArgs<float>& args, const float* lse, const Parallel& parallel);
 
 }  // namespace ssa
