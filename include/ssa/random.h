@@ -13,7 +13,12 @@ namespace ssa {
 
 /// Word 3 of the counter of every draw keyed by a run's seed holds one of these in its low 8 bits,
 /// so that no two purposes share numbers.
-enum class RandomStream : std::uint32_t { weights = 0, training = 1, validation = 2, evaluation = 3 };
+enum class RandomStream : std::uint32_t {
+  weights = 0,
+  training = 1,
+  validation = 2,
+  evaluation = 3
+};
 
 namespace random_internal {
 
