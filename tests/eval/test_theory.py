@@ -55,8 +55,18 @@ def test_slopes_of_softmax_and_ssa(ssa):
     [
         (["--score", "sofmax"], 1, "softmax"),
         (["--score"], 2, "--score"),
+        (["--tolerance", 0], 1, "--tolerance 0: must be a number above 0"),
         (["--json", "absent/theory.json"], 1, "absent/theory.json"),
     ],
 )
 def test_bad_options_are_named(ssa, arguments, code, message):
     assert message in ssa("theory", *arguments, code=code).stderr
+
+
+def test_a_slope_that_is_off_fails_and_is_named(ssa):
+    # The tail of a power law is finite, so that SSA's fit is off by more than a millionth.
+    failed = ssa("theory", "--score", "ssa", "--tolerance", 1e-6, "--json", "theory.json", code=1)
+    assert "fitted slopes are off by more than 0.0001 %: ssa, " in failed.stderr
+    assert "differs" in failed.stdout
+    record = json.loads((ssa.folder / "theory.json").read_text())
+    assert record["tolerance"] == 1e-6 and len(record["theorems"]) == 4
