@@ -7,12 +7,13 @@ JOBS := $(shell nproc)
 DEMO := runs/quick
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup build lint clean
+.PHONY: help demo test sanitize setup build lint clean
 
 help:
 	@printf '%s\n' \
 	  'make demo   install, build, train softmax and SSA on the in-context tasks, write report.html' \
 	  'make test   install, build and run every test' \
+	  'make sanitize  kernel tests under the address, undefined-behaviour and thread sanitizers' \
 	  'make build  install what building needs and build everything' \
 	  'make lint   clang-format, clang-tidy and ruff over the sources' \
 	  'make clean  remove build/ (keeps .venv and runs/)'
@@ -35,6 +36,11 @@ test:
 	@scripts/build $(PRESET)
 	@echo '[test] running every test'
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+sanitize:
+	@scripts/setup test
+	scripts/check_preset asan
+	scripts/check_preset tsan
 
 lint:
 	@scripts/setup test

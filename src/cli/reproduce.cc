@@ -39,6 +39,7 @@ Experiment load(ReproduceOptions& options) {
   if (options.smoke) {
     std::erase_if(experiment.cells, [](const Cell& cell) { return cell.seed > 1; });
     experiment.evaluation["sequences"] = 2;
+    experiment.evaluation["grid"] = "reduced";
   }
   if (options.out.empty()) {
     options.out = fs::path("runs") / (experiment.settings.name + (options.smoke ? "-smoke" : ""));
@@ -120,6 +121,13 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
   if (missing > 0) {
     notes += fmt::format("{} of {} cells are not finished and not in the table.\n", missing,
                          experiment.cells.size());
+  }
+  const auto foreign = std::ranges::count_if(results, [&](const CellResult& result) {
+    return find_cell(experiment, result.variant, result.score, result.seed) == nullptr;
+  });
+  if (foreign > 0) {
+    notes += fmt::format("{} lines of results.jsonl belong to no cell of {} and are left out.\n",
+                         foreign, experiment.file.string());
   }
   fmt::print("\n{}\n{}", format_table(shown, TableStyle::kText), notes);
   write_json(options.out / "table.json", to_json(rows));

@@ -114,9 +114,10 @@ void add_theory(CLI::App& app, int&) {
   app.add_option("--score", options->scores, "scoring function (may be repeated; default: all)")
       ->allow_extra_args(false);
   app.add_option("--json", options->json, "also write the curves to this file, for the report");
-  app.footer(
-      "Fails when a fitted slope is more than 1 % off.\n"
-      "Example: ssa theory --score softmax --score ssa --json theory.json");
+  app.add_option("--tolerance", options->tolerance,
+                 "fail when a fitted slope is further off, as a share of max(1, |predicted|)")
+      ->capture_default_str();
+  app.footer("Example: ssa theory --score softmax --score ssa --json theory.json");
   app.callback([options] { theory(*options); });
 }
 

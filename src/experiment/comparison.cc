@@ -114,7 +114,8 @@ std::vector<ComparisonRow> compare(const Experiment& experiment,
       Group group;
       for (const CellResult& result : results) {
         const bool wanted = result.variant == variant && result.evaluation == evaluation;
-        if (wanted) group[result.score][result.seed] = &result;
+        if (wanted && find_cell(experiment, variant, result.score, result.seed) != nullptr)
+          group[result.score][result.seed] = &result;
       }
       for (const std::string& metric : metric_names(group)) {
         for (const std::string& score : scores_of(experiment, variant)) {

@@ -253,6 +253,14 @@ Experiment load_experiment(const std::filesystem::path& path, const Settings& ov
   return experiment;
 }
 
+const Cell* find_cell(const Experiment& experiment, const std::string& variant,
+                      const std::string& score, std::int64_t seed) {
+  const auto found = std::ranges::find_if(experiment.cells, [&](const Cell& cell) {
+    return cell.variant == variant && cell.score == score && cell.seed == seed;
+  });
+  return found == experiment.cells.end() ? nullptr : &*found;
+}
+
 std::string first_difference(const Json& before, const Json& now) {
   // Flattened, a config is "/train/steps" -> value.
   const Json old_fields = before.flatten();

@@ -95,7 +95,11 @@ struct Experiment {
 /// unknown one.
 Experiment load_experiment(const std::filesystem::path& file, const Settings& overrides = {});
 
-/// "train.steps: 1000, now 2000" for the first field that differs, "" if none does. The thread
+/// The cell of that variant, score and seed; null if there is none.
+const Cell* find_cell(const Experiment& experiment, const std::string& variant,
+                      const std::string& score, std::int64_t seed);
+
+/// "train.steps = 1000, now 2000" for the first field that differs, "" if none does. The thread
 /// count is left out: it follows from the machine and the number of jobs.
 std::string first_difference(const Json& before, const Json& now);
 

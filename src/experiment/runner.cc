@@ -106,7 +106,8 @@ class Run {
     for (const std::string& evaluation : work.evaluations) {
       std::vector<std::string> command = {program, "eval", run, "--suite", evaluation};
       for (const auto& [key, value] : experiment_.evaluation.items()) {
-        command.insert(command.end(), {flag_name(key), value.dump()});
+        const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+        command.insert(command.end(), {flag_name(key), text});
       }
       active.commands.push_back(std::move(command));
     }
@@ -220,13 +221,6 @@ class Run {
 
 std::int64_t cores() { return std::max<std::int64_t>(1, std::thread::hardware_concurrency()); }
 
-const Cell* find_cell(const Experiment& experiment, const CellResult& result) {
-  const auto found = std::ranges::find_if(experiment.cells, [&](const Cell& cell) {
-    return cell.variant == result.variant && cell.score == result.score && cell.seed == result.seed;
-  });
-  return found == experiment.cells.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 fs::path results_file(const fs::path& folder) { return folder / "results.jsonl"; }
@@ -256,7 +250,7 @@ void check_unchanged(const Experiment& experiment, const std::vector<CellResult>
   };
   const std::string file = results_file(folder).string();
   for (const CellResult& result : results) {
-    const Cell* cell = find_cell(experiment, result);
+    const Cell* cell = find_cell(experiment, result.variant, result.score, result.seed);
     if (cell == nullptr) continue;
     const std::string change = first_difference(result.config, to_json(cell->config));
     if (!change.empty()) refuse(file, *cell, change);

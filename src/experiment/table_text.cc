@@ -23,7 +23,10 @@ std::string format_estimate(const Estimate& value, bool with_sign) {
   if (!std::isfinite(value.mean)) return "not finite";
   const std::string sign = with_sign && value.mean >= 0 ? "+" : "";
   if (!std::isfinite(value.half_width)) return fmt::format("{}{:.4g}", sign, value.mean);
-  if (value.half_width == 0) return fmt::format("{}{:.4g} ± 0", sign, value.mean);
+  // Equal values over seeds leave a width of rounding errors.
+  if (value.half_width <= 1e-12 * std::abs(value.mean)) {
+    return fmt::format("{}{:.4g} ± 0", sign, value.mean);
+  }
   if (std::max(std::abs(value.mean), value.half_width) >= 1e7) {
     return fmt::format("{}{:.2e} ± {:.1e}", sign, value.mean, value.half_width);
   }

@@ -1,0 +1,298 @@
+"""ssa reproduce: whole comparisons of tiny models, what stops them, and what goes on."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+TINY = """
+[experiment]
+name = "tiny"
+seeds = 2
+
+[evaluation]
+sequences = 4
+sampler = "plain"
+
+[model]
+preset = "attention-only-tiny"
+layers = 1
+heads = 2
+width = 8
+
+[task]
+points_start = 3
+points_end = 5
+points_step = 1
+points_interval = 1
+
+[train]
+steps = 3
+batch = 2
+eval_batches = 1
+log_interval = 1
+threads = 1
+
+[[variant]]
+name = "every"
+
+[[variant]]
+name = "linear"
+task.name = "icl-linear"
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+def change(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def results(folder):
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+
+
+def cells(folder):
+    return [(r["variant"], r["score"], r["seed"]) for r in results(folder)]
+
+
+def figures(folder):
+    """What must not depend on time: metrics by cell."""
+    return {(r["variant"], r["score"], r["seed"]): (r["metrics"], r["baselines"]) for r in results(folder)}
+
+
+def until(condition, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+def lines_of(path):
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def test_a_whole_comparison_then_nothing_left(ssa, tiny):
+    out = ssa.folder / "out"
+    first = ssa("reproduce", tiny, "--out", out, "--jobs", 2)
+    order = [(v, s, k) for k in (1, 2) for v in ("every", "linear") for s in ("softmax", "ssa")]
+    assert sorted(cells(out)) == sorted(order)
+    for result in results(out):
+        run = json.loads((out / result["run"] / "run.json").read_text())
+        assert run["config"]["model"]["score"] == result["score"]
+        assert run["config"]["train"]["seed"] == result["seed"]
+        assert result["task"] == run["config"]["task"]["name"]
+        assert (result["steps"], result["batch"], result["layers"], result["heads"]) == (3, 2, 1, 2)
+        assert result["parameters"] == run["parameters"]
+        evaluation = json.loads((out / result["run"] / "evals/icl-shift.json").read_text())
+        sampler = "plain" if result["variant"] == "every" else None
+        assert (evaluation["step"], evaluation["sequences"], evaluation["sampler"]) == (3, 4, sampler)
+        none = {
+            row["metric"]: row["mean"]
+            for row in evaluation["rows"]
+            if row["shift"] == "none" and row["predictor"] == "model"
+        }
+        for metric, mean in none.items():
+            assert result["metrics"][f"none/40/{metric}"] == mean
+    assert first.stdout.count("[8/8]") == 1
+    assert "smoke run, no verdict" in first.stdout
+    assert "1 layers, 2 heads, width 8" in first.stdout
+    assert f"python -m ssa_attention.report {out}" in first.stdout
+    assert "\x1b" not in first.stdout and "\r" not in first.stdout
+
+    before = (out / "results.jsonl").read_bytes()
+    second = ssa("reproduce", tiny, "--out", out)
+    assert "[" not in second.stdout.split("every (")[0]
+    assert (out / "results.jsonl").read_bytes() == before
+    assert second.stdout.split("\nevery (")[1] == first.stdout.split("\nevery (")[1]
+    listed = ssa("reproduce", tiny, "--out", out, "--list").stdout
+    assert listed.count(": finished\n") == 8 and "8 cells, 0 left" in listed
+
+    one_at_a_time = ssa.folder / "one"
+    ssa("reproduce", tiny, "--out", one_at_a_time, "--jobs", 1, "--variant", "linear")
+    assert cells(one_at_a_time) == [c for c in order if c[0] == "linear"]
+    both = figures(out)
+    assert all(both[cell] == values for cell, values in figures(one_at_a_time).items())
+
+
+def test_a_line_cut_off_is_said_and_made_again(ssa, tiny):
+    out = ssa.folder / "out"
+    ssa("reproduce", tiny, "--out", out, "--variant", "every")
+    before = figures(out)
+    file = out / "results.jsonl"
+    text = file.read_text()
+    file.write_text(text[:-40])
+    again = ssa("reproduce", tiny, "--out", out, "--variant", "every")
+    assert "its last line was cut off" in again.stdout
+    assert again.stdout.count("[1/1]") == 1
+    assert figures(out) == before
+
+
+def test_changed_settings_are_never_mixed(ssa, tiny):
+    out = ssa.folder / "out"
+    ssa("reproduce", tiny, "--out", out, "--variant", "every", "--jobs", 1)
+    change(tiny, "threads = 1", "threads = 2")
+    ssa("reproduce", tiny, "--out", out, "--table")
+    change(tiny, "steps = 3", "steps = 4")
+    for flags in [], ["--table"], ["--list"]:
+        failed = ssa("reproduce", tiny, "--out", out, *flags, code=1)
+        assert "every softmax seed 1 was run with train.steps = 3, now 4" in failed.stderr
+        assert "use another --out, or delete" in failed.stderr
+    change(tiny, "steps = 4", "steps = 3")
+    change(tiny, "sequences = 4", "sequences = 5")
+    failed = ssa("reproduce", tiny, "--out", out, code=1)
+    assert "every softmax seed 1 was evaluated with evaluation.sequences = 4, now 5" in failed.stderr
+    # Evaluated again, not trained again:
+    trained = (out / "runs/every/ssa/seed-1/metrics.jsonl").read_bytes()  # it holds seconds
+    (out / "results.jsonl").unlink()
+    ssa("reproduce", tiny, "--out", out, "--variant", "every")
+    assert (out / "runs/every/ssa/seed-1/metrics.jsonl").read_bytes() == trained
+    # A run that was begun counts as well, though it has no result:
+    (out / "results.jsonl").unlink()
+    change(tiny, "width = 8", "width = 16")
+    failed = ssa("reproduce", tiny, "--out", out, code=1)
+    assert "seed-1/run.json: every softmax seed 1 was run with model.width = 8, now 16" in failed.stderr
+
+
+def test_a_cell_that_fails_leaves_the_others(ssa, tiny):
+    """A learning rate at which the loss is soon not finite."""
+    with tiny.open("a") as file:
+        file.write("train.learning_rate = 1e30\n")
+    out = ssa.folder / "out"
+    failed = ssa.start("reproduce", tiny, "--out", out)
+    stdout, stderr = failed.communicate(timeout=120)
+    assert failed.returncode == 1
+    assert sorted(cells(out)) == [("every", s, k) for s in ("softmax", "ssa") for k in (1, 2)]
+    assert stdout.count("FAILED linear") == 4
+    lines = stderr.splitlines()
+    assert len(lines) == 4 and all(line.startswith("ssa: failed: linear ") for line in lines)
+    assert "exit code 1: ssa: " in lines[0] and "not finite" in lines[0]
+    log = Path(lines[0].rsplit("(log: ", 1)[1].rstrip(")"))
+    assert "not finite" in log.read_text()
+    assert "4 of 8 cells are not finished" in stdout
+    listed = ssa("reproduce", tiny, "--out", out, "--list").stdout
+    assert "8 cells, 4 left" in listed
+
+
+LONG = TINY.replace("steps = 3", "steps = 1500").replace("log_interval = 1", "log_interval = 50")
+LONG = LONG.replace("seeds = 2", "seeds = 1").split('[[variant]]\nname = "linear"')[0]
+
+
+@pytest.fixture
+def long(tmp_path):
+    """Two cells of a few seconds."""
+    path = tmp_path / "long.toml"
+    path.write_text(LONG)
+    return path
+
+
+@pytest.mark.parametrize("sent, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_comparison_goes_on_bit_for_bit(ssa, long, sent, code):
+    out = ssa.folder / "out"
+    running = ssa.start("reproduce", long, "--out", out, "--jobs", 2)
+    metrics = [out / f"runs/every/{score}/seed-1/metrics.jsonl" for score in ("softmax", "ssa")]
+    until(lambda: all(lines_of(path) >= 2 for path in metrics))
+    running.send_signal(sent)
+    stdout, _ = running.communicate(timeout=120)
+    assert running.returncode == code
+    assert "interrupted: 2 running cells save their state and stop" in stdout
+    assert f"ssa reproduce {long} --out {out}" in stdout
+    assert not (out / "results.jsonl").exists()
+    assert ssa("reproduce", long, "--out", out, "--list").stdout.count(": at step ") == 2
+    ssa("reproduce", long, "--out", out)
+
+    ssa("reproduce", long, "--out", "straight")
+    assert figures(out) == figures(ssa.folder / "straight")
+
+
+def children(pid):
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
+
+
+def test_a_killed_cell_is_one_failed_cell(ssa, long):
+    out = ssa.folder / "out"
+    running = ssa.start("reproduce", long, "--out", out, "--jobs", 1)
+    until(lambda: lines_of(out / "runs/every/softmax/seed-1/metrics.jsonl") >= 1)
+    (child,) = children(running.pid)
+    os.kill(child, signal.SIGKILL)
+    _, stderr = running.communicate(timeout=120)
+    assert running.returncode == 1
+    assert "every softmax seed 1: signal 9 (Killed)" in stderr
+    assert cells(out) == [("every", "ssa", 1)]
+
+
+def test_children_stop_when_their_parent_is_killed(ssa, long):
+    out = ssa.folder / "out"
+    running = ssa.start("reproduce", long, "--out", out, "--jobs", 1)
+    until(lambda: lines_of(out / "runs/every/softmax/seed-1/metrics.jsonl") >= 1)
+    (child,) = children(running.pid)
+    second = ssa("reproduce", long, "--out", out, code=1)
+    assert "another process" in second.stderr
+    running.kill()
+    running.communicate(timeout=120)
+    until(lambda: not Path(f"/proc/{child}").exists())
+    assert ssa("reproduce", long, "--out", out, "--list").stdout.count(": at step ") == 1
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("seeds = 2", "sedes = 2", "tiny.toml:4: unknown key experiment.sedes; did you mean experiment.seeds?"),
+        ("seeds = 2", 'seeds = "2"', "tiny.toml:4: experiment.seeds"),
+        ("sequences = 4", "sequences = 0", "tiny.toml:7: evaluation.sequences = 0"),
+        ("sequences = 4", "sequence = 4", "tiny.toml:7: unknown key evaluation.sequence"),
+        ("sequences = 4", 'grid = "fine"', "[evaluation]"),
+        ("sequences = 4", "huge_position = 41", "[evaluation]"),
+        ("[evaluation]", "[evalution]", "unknown section [evalution]"),
+        ("steps = 3", "steps = 0", "tiny.toml:23: train.steps = 0"),
+        ("batch = 2", "batch = 2\nscore = 'ssa'", "unknown key train.score; did you mean model.score?"),
+        ("width = 8", "width = 7", "tiny.toml: variant every, score softmax"),
+        ("[experiment]", "[experiment", "tiny.toml:2: not valid TOML"),
+    ],
+)
+def test_everything_is_validated_before_the_first_cell(ssa, tiny, old, new, message):
+    change(tiny, old, new)
+    assert message in ssa("reproduce", tiny, "--out", "out", code=1).stderr
+    assert not (ssa.folder / "out").exists()
+
+
+def test_errors_of_the_command(ssa, tiny):
+    assert "absent.toml: no such file" in ssa("reproduce", "absent.toml", code=1).stderr
+    assert "--jobs" in ssa("reproduce", tiny, "--jobs", 0, code=2).stderr
+    unknown = ssa("reproduce", tiny, "--out", "out", "--variant", "evry", code=1)
+    assert "--variant evry" in unknown.stderr and "did you mean every?" in unknown.stderr
+    assert "no finished cell" in ssa("reproduce", tiny, "--out", "out", "--table", code=1).stderr
+    (ssa.folder / "file").write_text("")
+    assert "file: is a file, not a folder" in ssa("reproduce", tiny, "--out", "file", code=1).stderr
+    (ssa.folder / "other").mkdir()
+    (ssa.folder / "other/thesis.txt").write_text("")
+    assert "other: holds other files" in ssa("reproduce", tiny, "--out", "other", code=1).stderr
+    assert (ssa.folder / "other/thesis.txt").exists()
+
+
+CONFIGS = sorted((Path(os.environ["SSA_SOURCE"]) / "configs/experiments").glob("*.toml"))
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_configs_run_shrunk(ssa, config):
+    """Each config of the project, one seed and 2 steps a cell."""
+    done = ssa("reproduce", config, "--out", "out", "--smoke")
+    assert "smoke run, no verdict" in done.stdout
+    table = json.loads((ssa.folder / "out/table.json").read_text())
+    assert {row["variant"] for row in table} == set(variants_of(ssa, config))
+
+
+def variants_of(ssa, config):
+    listed = ssa("reproduce", config, "--out", "elsewhere", "--list").stdout
+    return {line.split(" ")[0] for line in listed.splitlines() if ": to do" in line}

@@ -1,0 +1,162 @@
+"""The table's arithmetic on results made by hand, against mpmath."""
+
+import json
+import shutil
+
+import mpmath
+import pytest
+
+EXPERIMENT = """
+[experiment]
+name = "made"
+seeds = {seeds}
+scores = ["softmax", "ssa", "softcap"]
+metrics = ["sigma=*/wrong"]
+# base
+[model]
+layers = 1
+heads = 2
+width = 8
+[train]
+steps = 2000
+batch = 1
+eval_batches = 0
+[[variant]]
+name = "v"
+"""
+VALUES = {
+    "softmax": [0.50, 0.40, 0.45, 0.55, 0.38],
+    "ssa": [0.30, 0.25, 0.22, 0.36, 0.21],
+    "softcap": [0.52, 0.39, 0.45, 0.53, 0.41],
+}
+
+
+def t_quantile(degrees):
+    """The t of P(|T| <= t) = 0.95."""
+    inside = lambda t: mpmath.betainc(
+        mpmath.mpf(1) / 2, mpmath.mpf(degrees) / 2, 0, t * t / (degrees + t * t), regularized=True
+    )
+    low, high = mpmath.mpf(0), mpmath.mpf(100)
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if inside(middle) < 0.95 else (low, middle)
+    return low
+
+
+def interval(values):
+    values = [mpmath.mpf(value) for value in values]
+    mean = mpmath.fsum(values) / len(values)
+    variance = mpmath.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    return float(mean), float(t_quantile(len(values) - 1) * mpmath.sqrt(variance / len(values)))
+
+
+def make(ssa, seeds, steps=2000):
+    """An experiment's folder with results and no runs."""
+    config = ssa.folder / "made.toml"
+    config.write_text(EXPERIMENT.format(seeds=seeds).replace("2000", str(steps)))
+    out = ssa.folder / "out"
+    out.mkdir(exist_ok=True)
+    base = resolved_config(ssa, config)
+    lines = []
+    for seed in range(1, seeds + 1):
+        for score, values in VALUES.items():
+            lines.append(
+                {
+                    "variant": "v",
+                    "score": score,
+                    "seed": seed,
+                    "task": "icl-every",
+                    "evaluation": "icl-shift",
+                    "steps": steps,
+                    "parameters": 38000,
+                    "layers": 3,
+                    "width": 64,
+                    "heads": 8,
+                    "batch": 64,
+                    "seconds": 1.5,
+                    "run": f"runs/v/{score}/seed-{seed}",
+                    "metrics": {"none/40/wrong": 0.0, "sigma=10/40/wrong": values[seed - 1], "sigma=2/40/wrong": None},
+                    "baselines": {"constant": {"sigma=10/40/wrong": 0.5}},
+                    "config": cell_config(base, score, seed),
+                    "options": {},
+                }
+            )
+    (out / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return config, out
+
+
+def resolved_config(ssa, config):
+    """Every field of the experiment's base, as `ssa train` resolves it."""
+    base = config.read_text().split("[[variant]]")[0].split("# base")[1]
+    (ssa.folder / "base.toml").write_text(base)
+    ssa("train", "base.toml", "--out", "base", "--stop-at", 1)
+    values = json.loads((ssa.folder / "base/run.json").read_text())["config"]
+    shutil.rmtree(ssa.folder / "base")
+    return values
+
+
+def cell_config(base, score, seed):
+    return {**base, "model": {**base["model"], "score": score}, "train": {**base["train"], "seed": seed}}
+
+
+def rows(out, metric):
+    table = json.loads((out / "table.json").read_text())
+    return {row["score"]: row for row in table if row["metric"] == metric}
+
+
+def test_means_intervals_and_verdicts(ssa):
+    config, out = make(ssa, seeds=5)
+    printed = ssa("reproduce", config, "--out", out, "--table", "--markdown", "table.md").stdout
+    table = rows(out, "sigma=10/40/wrong")
+    for score, values in VALUES.items():
+        mean, half = interval(values)
+        assert table[score]["mean"] == pytest.approx(mean, rel=1e-12)
+        assert table[score]["interval"] == pytest.approx(half, rel=1e-12)
+        assert table[score]["seeds"] == [1, 2, 3, 4, 5]
+        assert table[score]["baselines"] == {"constant": 0.5}
+    for score in "ssa", "softcap":
+        mean, half = interval([a - b for a, b in zip(VALUES[score], VALUES["softmax"], strict=True)])
+        assert table[score]["difference"] == pytest.approx(mean, rel=1e-9)
+        assert table[score]["difference_interval"] == pytest.approx(half, rel=1e-9)
+        assert table[score]["verdict"] == ("lower" if abs(mean) > half else "no difference measurable")
+    assert table["ssa"]["verdict"] == "lower"
+    assert table["softcap"]["verdict"] == "no difference measurable"
+    assert table["softmax"]["verdict"] == "" and table["softmax"]["difference"] is None
+
+    not_finite = rows(out, "sigma=2/40/wrong")["ssa"]
+    assert not_finite["mean"] is None and not_finite["verdict"] == "no verdict: not finite"
+    mean, half = interval(VALUES["ssa"])
+    assert f"{mean:.3f} ± {half:.3f}" in printed
+    assert "none/40/wrong" not in printed, "experiment.metrics leaves it out"
+    everything = ssa("reproduce", config, "--out", out, "--table", "--all-metrics").stdout
+    assert "none/40/wrong" in everything
+    markdown = (ssa.folder / "table.md").read_text()
+    assert f"`ssa reproduce {config} --out {out}`" in markdown
+    assert "| sigma=10/40/wrong | 0.456 ± 0.087 | ssa | " in markdown
+    assert "icl-every, 3 layers, 8 heads, width 64, 38000 parameters, batch 64, 2000 steps" in markdown
+
+
+@pytest.mark.parametrize(
+    "seeds, steps, verdict",
+    [(2, 2000, "no verdict: too few seeds"), (3, 999, "smoke run, no verdict"), (3, 1000, "lower")],
+)
+def test_no_verdict_from_too_little(ssa, seeds, steps, verdict):
+    config, out = make(ssa, seeds, steps)
+    ssa("reproduce", config, "--out", out, "--table")
+    assert rows(out, "sigma=10/40/wrong")["ssa"]["verdict"] == verdict
+
+
+def test_lines_of_other_cells_are_left_out(ssa):
+    config, out = make(ssa, seeds=5)
+    config.write_text(config.read_text().replace("seeds = 5", "seeds = 3"))
+    printed = ssa("reproduce", config, "--out", out, "--table").stdout
+    assert "6 lines of results.jsonl belong to no cell" in printed
+    assert rows(out, "sigma=10/40/wrong")["ssa"]["seeds"] == [1, 2, 3]
+
+
+def test_a_broken_line_is_named(ssa):
+    config, out = make(ssa, seeds=1)
+    with (out / "results.jsonl").open("a") as file:
+        file.write("{broken\n")
+    failed = ssa("reproduce", config, "--out", out, "--table", code=1)
+    assert "results.jsonl:4: not valid JSON" in failed.stderr
