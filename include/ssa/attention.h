@@ -50,29 +50,33 @@ struct AttentionArgs {
   View4<const T> key;    ///< (batch, kv_heads, key_length, qk_dim)
   View4<const T> value;  ///< (batch, kv_heads, key_length, v_dim)
   std::array<HeadValues<const T>, kMaxScoreParams> params{};  ///< in the order of the score's list
-  View4<const bool> mask;  ///< (batch, query_heads, query_length, key_length), true = may attend; null = none
-  View4<const T> bias;     ///< same shape, added to the score before φ; null = none
-  const std::int64_t* key_lengths = nullptr;  ///< (batch): only keys [0, key_lengths[b]) exist; null = all
+  View4<const bool>
+      mask;  ///< (batch, query_heads, query_length, key_length), true = may attend; null = none
+  View4<const T> bias;  ///< same shape, added to the score before φ; null = none
+  const std::int64_t* key_lengths =
+      nullptr;  ///< (batch): only keys [0, key_lengths[b]) exist; null = all
 };
 
-/// Where the backward pass writes. Null data = not wanted. Every gradient is overwritten; the caller
-/// initialises nothing.
+/// Where the backward pass writes. Null data = not wanted. Every gradient is overwritten; the
+/// caller initialises nothing.
 template <class T>
 struct AttentionGradients {
   View4<T> query, key, value;  ///< shapes of the inputs
-  /// Same shape as args.bias. A stride of 0 means broadcast: the gradient is summed over that dimension.
+  /// Same shape as args.bias. A stride of 0 means broadcast: the gradient is summed over that
+  /// dimension.
   View4<T> bias;
   /// One value per query head, or the sum over heads where stride is 0.
   std::array<HeadValues<T>, kMaxScoreParams> params{};
 };
 
-/// out: (batch, query_heads, query_length, v_dim); lse: (batch, query_heads, query_length), contiguous.
-/// Throws std::invalid_argument for an unknown score, inconsistent sizes, a key length outside
-/// [0, key_length], or a parameter that is not finite or not > 0.
+/// out: (batch, query_heads, query_length, v_dim); lse: (batch, query_heads, query_length),
+/// contiguous. Throws std::invalid_argument for an unknown score, inconsistent sizes, a key length
+/// outside [0, key_length], or a parameter that is not finite or not > 0.
 void attention_forward(const AttentionArgs<float>& args, const View4<float>& out, float* lse,
                        const Parallel& parallel);
 
-/// out and lse are the forward's results; d_out has out's shape; d_lse has lse's shape and may be null.
+/// out and lse are the forward's results; d_out has out's shape; d_lse has lse's shape and may be
+/// null.
 void attention_backward(const AttentionArgs<float>& args, const View4<const float>& out,
                         const float* lse, const View4<const float>& d_out, const float* d_lse,
                         const AttentionGradients<float>& gradients, const Parallel& parallel);
@@ -82,8 +86,8 @@ void reference_forward(const AttentionArgs<double>& args, const View4<double>& o
 void reference_backward(const AttentionArgs<double>& args, const View4<const double>& d_out,
                         const double* d_lse, const AttentionGradients<double>& gradients);
 
-/// The instruction set the fused kernels run on, as Highway names it ("AVX3_ZEN4", "AVX3", "AVX2", …).
-/// Environment variable SSA_TARGET=AVX3|AVX2|SSE4|EMU128 … restricts the choice (tests, bench).
+/// The instruction set the fused kernels run on, as Highway names it ("AVX3_ZEN4", "AVX3", "AVX2",
+/// …). Environment variable SSA_TARGET=AVX3|AVX2|SSE4|EMU128 … restricts the choice (tests, bench).
 const char* kernel_target();
 
 }  // namespace ssa

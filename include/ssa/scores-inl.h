@@ -1,7 +1,8 @@
 // THE list of scoring functions of the φ family: weights are softmax(φ(s)) over the visible keys.
 //
 // To add one, write a struct here and append it to ScoreList. Kernels, operator, modules, command
-// line, tests, benches and tables iterate over that list (CONTRIBUTING.md, "add a scoring function").
+// line, tests, benches and tables iterate over that list (CONTRIBUTING.md, "add a scoring
+// function").
 //
 // A struct is written once over a primitives class M that exists for double (reference), SIMD
 // vectors (fused kernels) and tensors (composed path). With V = M::V, M offers:
@@ -86,7 +87,8 @@ struct Temperature {
 struct Ssa {
   static constexpr std::string_view kName = "ssa";
   static constexpr std::string_view kFormula = "sgn(s)·n·log(1 + b·|s|)";
-  static constexpr std::string_view kHelp = "scaled signed averaging: grows like a power of the score";
+  static constexpr std::string_view kHelp =
+      "scaled signed averaging: grows like a power of the score";
   static constexpr std::array<ParamInfo, 2> kParams{
       {{"n", 1.5, 1.0, true, "exponent, > 0 (a trained module keeps n > 1)"},
        {"b", 0.8, 0.0, true, "slope inside the logarithm, > 0"}}};
