@@ -52,6 +52,7 @@ class Backward {
  private:
   static constexpr Index kQueryBlock = 96;
   static constexpr Index kKeyBlock = 128 / kPanel * kPanel;
+  static constexpr Index kFewKeys = 16;
   /// A row of the buffers holds a block of keys, rounded up to strips of the transposed products.
   static constexpr Index kBuffer = round_up(round_up(kKeyBlock, kTileRows), kLanes);
   static_assert(kBuffer <= ScoreFilter::kMaxKeys);
@@ -307,7 +308,9 @@ class Backward {
   void transform(const Head& head, Index i, Index limit, float* w, float* ds, Floats* param_sums) {
     const FloatTag d;
     const HeadScore<Score> score_of = head.score;
-    const Floats lse2 = set(lse2_[i]), lse2_low = set(lse2_low_[i]), delta = set(delta_[i]);
+    const Floats lse2 = set(lse2_[i]), lse2_low = set(lse2_low_[i]);
+    const bool few = limit <= kFewKeys && head.visibility.limit(i) == limit;
+    const Floats delta = few ? delta_of_few<kMode>(head, i, limit, w, ds) : set(delta_[i]);
     Sums sums;
     for (Index j = 0; j < limit; j += kLanes) {
       Floats score = hn::LoadU(d, w + j), gradient = hn::LoadU(d, ds + j);
@@ -334,6 +337,30 @@ class Backward {
         row_sums_[(1 + k) * rows_ + i] += hn::GetLane(hn::SumOfLanes(d, sums.weighted[k]));
       }
     }
+  }
+
+  /// D − dL of a row whose few visible keys all lie here, as Σ p·dP / Σ p of these very numbers.
+  /// One weight is often near 1 there: dP − D cancels, and D = dO·O would leave the rounding of its
+  /// dot product, six times the error of a plain softmax's dQ at dimension 96.
+  template <Mode kMode>
+  Floats delta_of_few(const Head& head, Index i, Index limit, const float* w,
+                      const float* ds) const {
+    const FloatTag d;
+    Floats weighted = hn::Zero(d), total = hn::Zero(d);
+    for (Index j = 0; j < limit; j += kLanes) {
+      Floats weight = hn::LoadU(d, w + j), unused = hn::Zero(d);
+      const Floats d_weight = hn::LoadU(d, ds + j);
+      const FloatMask hidden = kMode == Mode::kBounded
+                                   ? hn::Not(hn::FirstN(d, static_cast<std::size_t>(limit - j)))
+                                   : hn::Eq(weight, set(kMinusInfinity));
+      Sums sums;
+      lanes<kMode, true>(head.score, hidden, set(lse2_[i]), set(lse2_low_[i]), hn::Zero(d), weight,
+                         unused, sums);
+      weighted = hn::Add(weighted, hn::IfThenZeroElse(hidden, hn::Mul(weight, d_weight)));
+      total = hn::Add(total, weight);
+    }
+    const float sum = hn::GetLane(hn::SumOfLanes(d, weighted));
+    return set(sum / hn::GetLane(hn::SumOfLanes(d, total)) - d_lse_of(head, i));
   }
 
   /// In: scores and dP. Out: weights and dS. Where `hidden`, everything is zero whatever came in.
