@@ -103,7 +103,7 @@ struct Ssa {
 
   template <class M, class V>
   static HWY_INLINE V phi2(const M& m, const V& s, const V* p) {
-    return m.copy_sign(m.mul(p[0], m.log2_1p(m.mul(p[1], m.abs(s)))), s);
+    return m.mul(p[0], signed_log2(m, s, p));
   }
   /// ∂φ/∂s = n·b/(1 + b|s|)
   template <class M, class V>
@@ -114,13 +114,18 @@ struct Ssa {
   template <int kParam, class M, class V>
   static HWY_INLINE V dphi_dparam(const M& m, const V& s, const V* p) {
     if constexpr (kParam == 0) {
-      return m.copy_sign(m.mul(m.constant(kLn2), m.log2_1p(m.mul(p[1], m.abs(s)))), s);
+      return m.mul(m.constant(kLn2), signed_log2(m, s, p));
     } else {
       return m.mul(m.mul(p[0], s), inverse_base(m, s, p));
     }
   }
 
  private:
+  /// sgn(s)·log2(1 + b|s|)
+  template <class M, class V>
+  static HWY_INLINE V signed_log2(const M& m, const V& s, const V* p) {
+    return m.copy_sign(m.log2_1p(m.mul(p[1], m.abs(s))), s);
+  }
   template <class M, class V>
   static HWY_INLINE V inverse_base(const M& m, const V& s, const V* p) {
     return m.recip(m.add(m.constant(1.0), m.mul(p[1], m.abs(s))));

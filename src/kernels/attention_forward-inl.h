@@ -221,7 +221,7 @@ class Forward {
     for (Index r = 0; r < rows; ++r) {
       const Index i = first + r;
       const Index at = (task_.batch * args_.query_heads + task_.head) * args_.query_length + i;
-      const double total = hn::GetLane(hn::SumOfLanes(d, hn::LoadU(d, totals_ + r * kLanes)));
+      const float total = hn::GetLane(hn::SumOfLanes(d, hn::LoadU(d, totals_ + r * kLanes)));
       const bool sees_nothing = total == 0;
       if (outputs_.lse != nullptr) {
         outputs_.lse[at] = sees_nothing
@@ -230,13 +230,12 @@ class Forward {
       }
       if (outputs_.lse2_high != nullptr) {
         outputs_.lse2_high[at] = largest_phi2_[r];
-        outputs_.lse2_low[at] = sees_nothing ? 0.0f : static_cast<float>(std::log2(total));
+        outputs_.lse2_low[at] = sees_nothing ? 0.0f : std::log2(total);
       }
       if (v_width_ == 0) continue;
       // Sums of a row that sees nothing may hold 0 · NaN of a key that other rows see.
       if (sees_nothing) std::fill_n(sums_ + r * v_width_, v_width_, 0.0f);
-      write_row(sums_ + r * v_width_, args_.v_dim,
-                sees_nothing ? 0.0f : static_cast<float>(1 / total),
+      write_row(sums_ + r * v_width_, args_.v_dim, sees_nothing ? 0.0f : 1 / total,
                 outputs_.out.at(task_.batch, task_.head, i), outputs_.out.stride[3]);
     }
   }

@@ -135,30 +135,39 @@ struct PortableMath {
 
 #if HWY_TARGET <= HWY_AVX3
 
-/// AVX-512: 16- and 32-entry tables in registers instead of the longer polynomials. The same
-/// interface.
-struct TableMath : PortableMath {
-  TableMath() {
-    const FloatTag d;
-    alignas(64) float inverse[16], logs[16], powers[32];
+/// What TableMath looks up; computed once, as 48 logarithms and powers take longer than a short
+/// head.
+struct MathTables {
+  alignas(64) float inverse[16], log[16], power[32];
+
+  MathTables() {
     for (int k = 0; k < 16; ++k) {
       // Bin 0 has centre 1 and logarithm 0 exactly: there log2_1p(x) is x·P(x), right for tiny x.
       inverse[k] = k == 0 ? 1.0f : static_cast<float>(2.0 / (2.0 + (2 * k + 1) / 16.0));
-      logs[k] = static_cast<float>(-std::log2(static_cast<double>(inverse[k])));
+      log[k] = static_cast<float>(-std::log2(static_cast<double>(inverse[k])));
     }
     for (int k = 0; k < 32; ++k) {
       // The exponent comes from the rounded argument's bits, shifted; its five bits below are
       // removed here.
-      powers[k] = static_cast<float>(std::exp2(k / 32.0));
+      power[k] = static_cast<float>(std::exp2(k / 32.0));
       std::uint32_t bits;
-      std::memcpy(&bits, &powers[k], sizeof(bits));
+      std::memcpy(&bits, &power[k], sizeof(bits));
       bits -= static_cast<std::uint32_t>(k) << 18;
-      std::memcpy(&powers[k], &bits, sizeof(bits));
+      std::memcpy(&power[k], &bits, sizeof(bits));
     }
-    inverse_ = hn::Load(d, inverse);
-    log_ = hn::Load(d, logs);
-    power_low_ = hn::Load(d, powers);
-    power_high_ = hn::Load(d, powers + 16);
+  }
+};
+
+/// AVX-512: 16- and 32-entry tables in registers instead of the longer polynomials. The same
+/// interface.
+struct TableMath : PortableMath {
+  TableMath() {
+    static const MathTables tables;
+    const FloatTag d;
+    inverse_ = hn::Load(d, tables.inverse);
+    log_ = hn::Load(d, tables.log);
+    power_low_ = hn::Load(d, tables.power);
+    power_high_ = hn::Load(d, tables.power + 16);
   }
 
   /// 14 bits from the instruction, then one Newton step.

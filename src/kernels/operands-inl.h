@@ -66,13 +66,14 @@ inline void write_row(const float* from, Index columns, float factor, float* to,
   for (; c < columns; ++c) to[c * stride] = factor * from[c];
 }
 
-/// Four rows of four floats, transposed into to[c·ld + 0…3].
 #if HWY_TARGET != HWY_SCALAR
-HWY_INLINE void transpose_4x4(const float* const rows[4], float* to, Index ld) {
+/// Four floats of each of four rows, transposed into to[c·ld + 0…3].
+HWY_INLINE void transpose_4x4(const float* row0, const float* row1, const float* row2,
+                              const float* row3, float* to, Index ld) {
   const hn::FixedTag<float, 4> d;
   const hn::Repartition<double, decltype(d)> pairs;
-  const auto r0 = hn::LoadU(d, rows[0]), r1 = hn::LoadU(d, rows[1]);
-  const auto r2 = hn::LoadU(d, rows[2]), r3 = hn::LoadU(d, rows[3]);
+  const auto r0 = hn::LoadU(d, row0), r1 = hn::LoadU(d, row1);
+  const auto r2 = hn::LoadU(d, row2), r3 = hn::LoadU(d, row3);
   const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, r0, r1));
   const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, r2, r3));
   const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, r0, r1));
@@ -89,29 +90,36 @@ constexpr Index panels_size(Index keys, Index dim) { return round_up(keys, kPane
 
 /// Panels as in tile-inl.h from keys (keys × dim); zero up to a whole vector of keys.
 inline void pack_panels(const Matrix& from, Index keys, Index dim, float* panels) {
-  static constexpr float kZeros[4] = {};
   const Index padded = round_up(keys, kLanes);
-  for (Index j = 0; j < padded;) {
-    float* to = panels + j / kPanel * kPanel * dim + j % kPanel;
-    Index c = 0;
+  Index j = 0;
+  const auto place = [&] { return panels + j / kPanel * kPanel * dim + j % kPanel; };
 #if HWY_TARGET != HWY_SCALAR
-    if (from.stride == 1) {
-      for (; c + 4 <= dim; c += 4) {
-        const float* rows[4];
-        for (Index r = 0; r < 4; ++r) rows[r] = j + r < keys ? from.row(j + r) + c : kZeros;
-        transpose_4x4(rows, to + c * kPanel, kPanel);
-      }
+  for (; from.stride == 1 && j + 4 <= keys; j += 4) {
+    const float *row0 = from.row(j), *row1 = from.row(j + 1);
+    const float *row2 = from.row(j + 2), *row3 = from.row(j + 3);
+    float* to = place();
+    Index c = 0;
+    // Four rows at a time look to the hardware like no stream; asking ahead is worth 2 % at
+    // length 82.
+    for (Index r = j + 16; r < std::min(j + 20, keys); ++r) {
+      for (Index line = 0; line < dim; line += 16) __builtin_prefetch(from.row(r) + line);
     }
-    constexpr Index kStep = 4;
-#else
-    constexpr Index kStep = 1;
-#endif
+    for (; c + 4 <= dim; c += 4) {
+      transpose_4x4(row0 + c, row1 + c, row2 + c, row3 + c, to + c * kPanel, kPanel);
+    }
     for (; c < dim; ++c) {
-      for (Index r = 0; r < kStep; ++r) {
-        to[c * kPanel + r] = j + r < keys ? from.row(j + r)[c * from.stride] : kZeros[0];
-      }
+      to[c * kPanel] = row0[c];
+      to[c * kPanel + 1] = row1[c];
+      to[c * kPanel + 2] = row2[c];
+      to[c * kPanel + 3] = row3[c];
     }
-    j += kStep;
+  }
+#endif
+  for (; j < padded; ++j) {
+    float* to = place();
+    for (Index c = 0; c < dim; ++c) {
+      to[c * kPanel] = j < keys ? from.row(j)[c * from.stride] : 0.0f;
+    }
   }
 }
 
