@@ -9,6 +9,8 @@
 #include "kernels/check_args.h"
 #include "ssa/scores-inl.h"
 
+// The scores are compiled for the processor's own Highway target; so must be what inlines them.
+HWY_BEFORE_NAMESPACE();
 namespace ssa {
 
 /// The primitives of scores-inl.h for one number.
@@ -221,3 +223,4 @@ void plain_backward(const AttentionArgs<T>& args, const View4<const T>& d_out, c
 }
 
 }  // namespace ssa
+HWY_AFTER_NAMESPACE();

@@ -1,19 +1,25 @@
 #include "kernels/scratch.h"
 
-#include <hwy/aligned_allocator.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <limits>
+#include <memory>
+#include <new>
 
 namespace ssa {
 namespace {
 
 std::atomic<bool> fill_with_nan{false};
 
+constexpr std::align_val_t kAlignment{64};
+
+struct Free {
+  void operator()(float* data) const { ::operator delete(data, kAlignment); }
+};
+
 struct Block {
-  hwy::AlignedFreeUniquePtr<float[]> data;
+  std::unique_ptr<float[], Free> data;
   std::int64_t size = 0;
 };
 
@@ -33,8 +39,8 @@ Scratch::Scratch(std::int64_t floats) {
   Block& block = thread_block();
   if (block.size < floats) {
     block.data.reset();
-    block.data = hwy::AllocateAligned<float>(static_cast<std::size_t>(floats));
-    if (block.data == nullptr) throw std::bad_alloc();
+    const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
+    block.data.reset(static_cast<float*>(::operator new(bytes, kAlignment)));
     block.size = floats;
   }
   next_ = block.data.get();

@@ -46,7 +46,7 @@ HWY_AFTER_NAMESPACE();
 #include <cmath>
 #include <random>
 
-#include "kernels/problem.h"
+#include "kernels/judge.h"
 
 namespace ssa {
 HWY_EXPORT(evaluate);
@@ -61,6 +61,8 @@ struct Row {
   float low, high;              ///< sampled densely in between
   float every_low, every_high;  ///< and every float in between
 };
+
+void PrintTo(const Row& row, std::ostream* stream) { *stream << row.name; }
 
 double exact_log2_1p(double x) { return std::log1p(x) / std::log(2.0); }
 double exact_exp2(double y) { return std::exp2(y); }
@@ -83,17 +85,17 @@ std::vector<float> samples(const Row& row) {
   std::vector<float> x;
   for (float v = row.every_low; v < row.every_high; v = std::nextafter(v, row.every_high))
     x.push_back(v);
-  constexpr int kEven = 1 << 19;
+  constexpr int kEven = (1 << 19) / kThin;
   for (int i = 0; i <= kEven; ++i) {
     x.push_back(static_cast<float>(row.low + (double(row.high) - row.low) * i / kEven));
   }
   std::mt19937 random(1);
-  for (int i = 0; i < 1 << 20; ++i) {
+  for (int i = 0; i < (1 << 20) / kThin; ++i) {
     const float v = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
     if (v >= row.low && v <= row.high && std::abs(v) >= 0x1p-100f) x.push_back(v);
   }
   if (row.function == 0) {  // multiples of 2^-23: every float 1 + x in [1, 2)
-    for (int i = 0; i < 1 << 23; i += 3) x.push_back(static_cast<float>(i) * 0x1p-23f);
+    for (int i = 0; i < 1 << 23; i += 3 * kThin) x.push_back(static_cast<float>(i) * 0x1p-23f);
   }
   while (x.size() % 16 != 0) x.push_back(row.high);
   return x;

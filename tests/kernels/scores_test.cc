@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "kernels/problem.h"
+#include "kernels/judge.h"
 
 namespace ssa::test {
 namespace {
