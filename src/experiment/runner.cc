@@ -12,6 +12,7 @@
 
 #include "experiment/child_processes.h"
 #include "train/files.h"
+#include "train/run_folder.h"
 
 namespace ssa {
 namespace {
@@ -102,7 +103,7 @@ class Run {
     const std::string program = runner_.program.string();
     const std::string run = (runner_.folder / cell.run()).string();
     active.commands.push_back({program, "train", config_file.string(), "--out", run});
-    if (fs::exists(runner_.folder / cell.run())) active.commands.back().push_back("--resume");
+    if (holds_run(run)) active.commands.back().push_back("--resume");
     for (const std::string& evaluation : work.evaluations) {
       std::vector<std::string> command = {program, "eval", run, "--suite", evaluation};
       for (const auto& [key, value] : experiment_.evaluation.items()) {
