@@ -11,6 +11,11 @@
 // phi2 is φ·log2(e), so that the weight is 2^phi2; the derivatives are those of φ itself.
 // p[i] is parameter i in the order of kParams.
 //
+// Two hooks that a struct may have:
+//   kCountsKeys = true: p[kParams.size()] is ln N, N the number of keys that the row sees.
+//   kSink (what users read), sink2(m, p) and dsink_dparam<i>(m, p): the normaliser has the extra
+//     term e^sink, sink2 = sink·log2(e), as of a key with value 0. lse does not contain it.
+//
 // The file is compiled once per SIMD target inside Highway's region: a plain header would be right
 // at -O2 and silently wrong at -O0.
 
@@ -167,10 +172,87 @@ struct Softcap {
   }
 };
 
+/// Scalable softmax (arXiv 2501.19399): φ(s) = σ·ln(N)·s, N the number of keys that the row sees.
+struct ScalableSoftmax {
+  static constexpr std::string_view kName = "ssmax";
+  static constexpr std::string_view kFormula = "sigma·log(N)·s";
+  static constexpr std::string_view kHelp =
+      "scalable softmax: sharper the more keys (N) the row sees";
+  static constexpr bool kCountsKeys = true;
+  static constexpr std::array<ParamInfo, 1> kParams{
+      {{"sigma", 0.43, 0.0, true, "scale, > 0: the factor of s is sigma·log(N)"}}};
+  static constexpr std::array<GoldenPoint, 2> kGolden{{
+      {-2.0, {0.5, 3.0}, -3.0, 1.5, {-6.0}},
+      {0.5,
+       {0.43, 0.693147180559945309},
+       0.149026643820388,
+       0.298053287640776,
+       {0.346573590279973}},
+  }};
+
+  template <class M, class V>
+  static HWY_INLINE V phi2(const M& m, const V& s, const V* p) {
+    return m.mul(s, m.mul(m.constant(kLog2E), dphi_ds(m, s, p)));
+  }
+  template <class M, class V>
+  static HWY_INLINE V dphi_ds(const M& m, const V&, const V* p) {
+    return m.mul(p[0], p[1]);
+  }
+  /// ∂φ/∂σ = ln(N)·s
+  template <int kParam, class M, class V>
+  static HWY_INLINE V dphi_dparam(const M& m, const V& s, const V* p) {
+    return m.mul(s, p[1]);
+  }
+};
+
+/// Softmax with 1 added to the normaliser: a head may attend to nothing.
+struct Softmax1 : Softmax {
+  static constexpr std::string_view kName = "softmax1";
+  static constexpr std::string_view kHelp = "softmax whose weights may sum to less than 1";
+  static constexpr std::string_view kSink = "0";
+
+  template <class M, class V>
+  static HWY_INLINE V sink2(const M& m, const V*) {
+    return m.constant(0.0);
+  }
+};
+
+/// Softmax with a trained sink (arXiv 2309.17453): e^z added to the normaliser.
+struct Sink : Softmax {
+  static constexpr std::string_view kName = "sink";
+  static constexpr std::string_view kHelp = "softmax1 with a trained size of the extra term";
+  static constexpr std::string_view kSink = "z";
+  static constexpr std::array<ParamInfo, 1> kParams{
+      {{"z", 0.0, kAnyNumber, true, "score of the sink, which counts like a key with value 0",
+        kAnyNumber}}};
+
+  template <int kParam, class M, class V>
+  static HWY_INLINE V dphi_dparam(const M& m, const V&, const V*) {
+    return m.constant(0.0);
+  }
+  template <class M, class V>
+  static HWY_INLINE V sink2(const M& m, const V* p) {
+    return m.mul(p[0], m.constant(kLog2E));
+  }
+  template <int kParam, class M, class V>
+  static HWY_INLINE V dsink_dparam(const M& m, const V*) {
+    return m.constant(1.0);
+  }
+};
+
 template <class... Scores>
 struct TypeList {};
 
-using ScoreList = TypeList<Softmax, Temperature, Ssa, Softcap>;
+using ScoreList = TypeList<Softmax, Temperature, Ssa, Softcap, ScalableSoftmax, Softmax1, Sink>;
+
+template <class Score>
+inline constexpr bool kCountsKeys = requires {
+  requires Score::kCountsKeys;
+};
+template <class Score>
+inline constexpr bool kHasSink = requires {
+  Score::kSink;
+};
 
 /// Calls f(Score{}) for every score of the list, in order.
 template <class F, class... Scores>

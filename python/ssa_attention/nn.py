@@ -14,13 +14,13 @@ from .operator import Kernel, ScoreParameter, _find_score, attention
 Parametrization = Literal["softplus", "exp", "raw"]
 
 
-def _to_raw(value: float, parametrization: Parametrization, lower: float) -> float:
+def _to_raw(value: float, parametrization: Parametrization, param: ScoreParameter) -> float:
     """The raw number whose effective value is `value`."""
-    if parametrization == "raw":
+    if parametrization == "raw" or param.module_lower == -math.inf:
         return value
     if parametrization == "exp":
         return math.log(value)
-    excess = value - lower
+    excess = value - param.module_lower
     # Inverse of softplus: log(exp(x) - 1), written so that a large x keeps its digits.
     return excess + math.log(-math.expm1(-excess))
 
@@ -29,7 +29,8 @@ class ScoreParameters(nn.Module):
     """The parameters of a scoring function for one layer: trained raw, used as effective values.
 
     `softplus` (default): value = lower + softplus(raw), where lower is the score's own bound (SSA: n > 1,
-    b > 0); `exp`: value = exp(raw); `raw`: value = raw, and the operator refuses a value <= 0.
+    b > 0); `exp`: value = exp(raw); `raw`: value = raw, and the operator refuses a value out of range. A
+    parameter that may be any number (the sink's z) is always its own raw value.
 
     Args:
         heads: number of query heads.
@@ -69,10 +70,10 @@ class ScoreParameters(nn.Module):
         self._params: tuple[ScoreParameter, ...] = info.params
         for param in info.params:
             value = float((initial or {}).get(param.name, param.initial))
-            lower = param.module_lower if parametrization == "softplus" else 0.0
+            lower = max(param.above, param.module_lower if parametrization == "softplus" else param.above)
             if not lower < value < math.inf:
                 raise ValueError(f"initial {param.name} must be > {lower:g} ({parametrization}), got {value:g}")
-            raw = torch.full((heads if per_head else 1,), _to_raw(value, parametrization, lower))
+            raw = torch.full((heads if per_head else 1,), _to_raw(value, parametrization, param))
             trained = param.trained if frozen is None else param.name not in frozen
             self.register_parameter(f"score_{param.name}", nn.Parameter(raw.float(), requires_grad=trained))
 
@@ -80,7 +81,9 @@ class ScoreParameters(nn.Module):
         values = []
         for param in self._params:
             raw = getattr(self, f"score_{param.name}")
-            if self.parametrization == "softplus":
+            if param.module_lower == -math.inf:
+                values.append(raw)
+            elif self.parametrization == "softplus":
                 values.append(param.module_lower + nn.functional.softplus(raw))
             elif self.parametrization == "exp":
                 values.append(raw.exp())

@@ -23,8 +23,10 @@ class ScoreParameter:
     name: str
     initial: float
     """Value when the caller gives none."""
+    above: float
+    """The function is defined for finite values above this; -inf: for any finite value."""
     module_lower: float
-    """A trained module keeps the value above this."""
+    """A trained module keeps the value above this; -inf: it trains the value as it is."""
     trained: bool
     """Whether a module trains it unless told otherwise."""
     help: str
@@ -32,19 +34,23 @@ class ScoreParameter:
 
 @dataclass(frozen=True)
 class ScoreInfo:
-    """A scoring function: attention weights are softmax(φ(s)) over the visible keys."""
+    """A scoring function."""
 
     name: str
+    family: Literal["phi", "row map", "linear"]
+    """phi: weights are softmax(φ(s)) over the visible keys; row map: a function of the whole row of scores;
+    linear: no scores at all, time linear in the length. Only phi has a normaliser (lse) and fused kernels."""
     formula: str
-    """φ(s)."""
+    """φ(s), or the weights of the other families; N is the number of keys that the row sees."""
+    sink: str
+    """x of an extra term e^x of the normaliser, "" without one."""
     help: str
     params: tuple[ScoreParameter, ...]
 
 
 def _read_score(name: str) -> ScoreInfo:
-    formula, text, names, initial, lower, trained, param_help = torch.ops.ssa.score_facts(name)
-    params = map(ScoreParameter, names, initial, lower, trained, param_help)
-    return ScoreInfo(name, formula, text, tuple(params))
+    family, formula, sink, text, *columns = torch.ops.ssa.score_facts(name)
+    return ScoreInfo(name, family, formula, sink, text, tuple(map(ScoreParameter, *columns)))
 
 
 # Read at import, so that torch.compile meets plain values.

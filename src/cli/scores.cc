@@ -12,14 +12,28 @@ namespace ssa {
 namespace {
 
 void print_scores() {
-  fmt::print("Attention weights are softmax(phi(s)) over the visible keys, s the scaled score.\n");
+  fmt::print(
+      "s is the scaled score, N the number of keys that the row sees. Weights are softmax(phi(s)) "
+      "over\n"
+      "the visible keys, or p as given: then there are no fused kernels.\n");
   for (const ScoreInfo& score : scores()) {
-    fmt::print("\n{:<12} phi(s) = {}\n{:<12} {}\n", score.name, score.formula, "", score.help);
+    fmt::print("\n{}\n", score.name);
+    fmt::print("    {} = {}\n", score.family == ScoreFamily::kPhi ? "phi(s)" : "p", score.formula);
+    if (!score.sink.empty()) fmt::print("    the normaliser also has e^{}\n", score.sink);
+    fmt::print("    {}\n", score.help);
     for (const ParamInfo& parameter : score.params) {
-      fmt::print("{:<12} {} = {:.6g}, {}: {}\n", "", parameter.name, parameter.initial,
+      fmt::print("    {} = {:.6g}, {}: {}\n", parameter.name, parameter.initial,
                  parameter.trained ? "trained" : "fixed", parameter.help);
     }
   }
+}
+
+/// "φ = s, e^z in the normaliser" or "p = …".
+std::string formula_of(const ScoreInfo& score) {
+  std::string text = score.family == ScoreFamily::kPhi ? "φ = " : "p = ";
+  text += score.formula;
+  if (!score.sink.empty()) text += fmt::format(", e^{} in the normaliser", score.sink);
+  return text;
 }
 
 /// A cell of a Markdown table, where | would begin the next one.
@@ -30,7 +44,7 @@ std::string cell(std::string_view text) {
 }
 
 void print_markdown() {
-  fmt::print("| name | φ(s) | parameters | |\n|---|---|---|---|\n");
+  fmt::print("| name | φ(s), or the weights p | parameters | |\n|---|---|---|---|\n");
   for (const ScoreInfo& score : scores()) {
     std::string parameters;
     for (const ParamInfo& parameter : score.params) {
@@ -38,7 +52,7 @@ void print_markdown() {
           fmt::format("{}{} = {:.6g} ({})", parameters.empty() ? "" : ", ", parameter.name,
                       parameter.initial, parameter.trained ? "trained" : "fixed");
     }
-    fmt::print("| `{}` | {} | {} | {} |\n", score.name, cell(score.formula),
+    fmt::print("| `{}` | {} | {} | {} |\n", score.name, cell(formula_of(score)),
                parameters.empty() ? "–" : parameters, cell(score.help));
   }
 }

@@ -69,10 +69,18 @@ void theory(const TheoryOptions& options) {
         fmt::format("--tolerance {}: must be a number above 0", options.tolerance));
   }
   std::vector<const ScoreInfo*> chosen;
-  for (const std::string& name : options.scores) chosen.push_back(&find_score(name));
-  if (chosen.empty()) {
-    for (const ScoreInfo& score : scores()) chosen.push_back(&score);
+  const std::vector<const ScoreInfo*> known = theorem_scores();
+  for (const std::string& name : options.scores) {
+    chosen.push_back(&find_score(name));
+    const auto named = [&](const ScoreInfo* score) { return score->name == name; };
+    if (std::ranges::any_of(known, named)) continue;
+    std::vector<std::string_view> names;
+    for (const ScoreInfo* score : known) names.push_back(score->name);
+    throw std::invalid_argument(
+        fmt::format("--score {}: the theorems are about functions of one score at a time: {}", name,
+                    fmt::join(names, ", ")));
   }
+  if (chosen.empty()) chosen = known;
 
   fmt::print(
       "Slope of log(1 - p_max) in the tail: magnification multiplies a row of scores by x,\n"

@@ -52,7 +52,8 @@ void set(Config& config, const Setting& setting) {
 
 /// The lower bound (exclusive) of a parameter's values under the model's parametrisation.
 double lower_bound(const ModelConfig& model, const ParamInfo& parameter) {
-  return model.parametrisation == "softplus" ? parameter.module_lower : 0.0;
+  const bool softplus = model.parametrisation == "softplus";
+  return std::max(parameter.above, softplus ? parameter.module_lower : parameter.above);
 }
 
 void check_score(const ModelConfig& model, const std::string& origin) {
@@ -82,6 +83,18 @@ void check_score(const ModelConfig& model, const std::string& origin) {
         refuse(
             fmt::format("{}: model.{}: {} has no parameter \"{}\"", origin, key, score.name, name));
       }
+    }
+  }
+  if (score.family == ScoreFamily::kLinear) {
+    if (!model.score_trained.empty()) {
+      refuse(fmt::format("{}: model.score_trained: {} of {} is fixed and cannot be trained", origin,
+                         model.score_trained.front(), score.name));
+    }
+    if (values[0] < static_cast<double>(model.max_positions)) {
+      refuse(
+          fmt::format("{}: model.score_initial: {} = {} of {} must be at least "
+                      "model.max_positions = {}",
+                      origin, score.params[0].name, values[0], score.name, model.max_positions));
     }
   }
   for (const std::string& name : model.score_frozen) {

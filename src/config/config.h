@@ -116,8 +116,7 @@ struct ModelConfig {
                 .choices = {"softplus", "exp", "raw"}},
           &C::parametrisation);
     visit(Field{.name = "score_initial",
-                .help = "initial values of the score's parameters in its order; empty = its own",
-                .above = 0},
+                .help = "initial values of the score's parameters in its order; empty = its own"},
           &C::score_initial);
     visit(Field{.name = "score_frozen",
                 .help = "score parameters that are not trained though the score would train them"},

@@ -127,6 +127,14 @@ double fit_slope(std::span<const double> x, std::span<const double> y) {
   return xy / xx;
 }
 
+std::vector<const ScoreInfo*> theorem_scores() {
+  std::vector<const ScoreInfo*> list;
+  for (const ScoreInfo& score : phi_scores()) {
+    if (!score.counts_keys && score.sink.empty()) list.push_back(&score);
+  }
+  return list;
+}
+
 std::vector<TheoremCurve> measure_theorems(const ScoreInfo& score, std::span<const double> params) {
   const Growth growth = measure_growth(score, params);
   const std::vector<double> values(params.begin(), params.end());

@@ -52,6 +52,9 @@ double phi(const ScoreInfo& score, std::span<const double> params, double s);
 double log_miss(const ScoreInfo& score, std::span<const double> params, std::span<const double> row,
                 std::size_t top);
 
+/// The scores that the theorems speak of: functions of one score at a time, without a sink.
+std::vector<const ScoreInfo*> theorem_scores();
+
 /// Both theorems for one score: magnification against positive, zero and negative competitors,
 /// and disproportion.
 std::vector<TheoremCurve> measure_theorems(const ScoreInfo& score, std::span<const double> params);

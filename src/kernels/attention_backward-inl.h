@@ -36,7 +36,8 @@ class Backward {
         rows_(args_.query_length),
         qk_width_(round_up(args_.qk_dim, kLanes)),
         v_width_(round_up(args_.v_dim, kLanes)),
-        scratch_(lay_out(nullptr)) {
+        scratch_(lay_out(nullptr)),
+        keys_seen_(static_cast<std::size_t>(kCountsKeys<Score> ? rows_ : 0)) {
     lay_out(&scratch_);
   }
 
@@ -112,7 +113,13 @@ class Backward {
         std::fill_n(key_copy_ + j * qk_width_, qk_width_, 0.0f);
       }
     }
-    largest_key_square_ = largest_square(key_panels_, keys_, args_.qk_dim);
+    // Tasks that share a head must agree on its mode: only the general one keeps row sums, and they
+    // are worth nothing unless every key is in them.
+    const Index all = Visibility(args_, task_.batch, 0).keys;
+    largest_key_square_ =
+        keys_ == all
+            ? largest_square(key_panels_, keys_, args_.qk_dim)
+            : largest_square_of(matrix_of(args_.key, task_.batch, task_.kv), all, args_.qk_dim);
   }
 
   void head(Index h, BackwardSums& sums) {
@@ -158,18 +165,30 @@ class Backward {
     copy_rows(query, rows_, args_.qk_dim, args_.scale, query_, qk_width_);
     find_delta(d_out, matrix_of(problem_.out, task_.batch, head.head));
     bool copy = !d_out.is_packed(args_.v_dim, v_width_);
+    [[maybe_unused]] double d_sink = 0;
     for (Index i = 0; i < rows_; ++i) {
+      if constexpr (kCountsKeys<Score>) keys_seen_[i] = head.visibility.count(i);
       const float lse = problem_.lse[at + i];
       if (lse == kMinusInfinity) {
         lse2_[i] = lse2_low_[i] = delta_[i] = 0.0f;
         copy = true;
         continue;
       }
-      const double lse2 = kLog2E * lse;
-      lse2_[i] = exact ? problem_.lse2.high[at + i] : static_cast<float>(lse2);
-      lse2_low_[i] = exact ? problem_.lse2.low[at + i] : static_cast<float>(lse2 - lse2_[i]);
+      double lse2 = kLog2E * lse;
+      if (exact) lse2 = static_cast<double>(problem_.lse2.high[at + i]) + problem_.lse2.low[at + i];
+      if constexpr (kHasSink<Score>) {
+        // Weights are shares of the whole normaliser; the sink's, with a value of 0, has dφ = −p·D.
+        const double sink2 = head.score.sink2();
+        const double whole =
+            std::max(lse2, sink2) + std::log2(1 + std::exp2(-std::abs(lse2 - sink2)));
+        d_sink -= std::exp2(sink2 - whole) * delta_[i];
+        lse2 = whole;
+      }
+      lse2_[i] = exact && !kHasSink<Score> ? problem_.lse2.high[at + i] : static_cast<float>(lse2);
+      lse2_low_[i] = static_cast<float>(lse2 - lse2_[i]);
       delta_[i] -= d_lse_of(head, i);
     }
+    if constexpr (kHasSink<Score>) add_sink(head, d_sink);
     d_out_ = copy ? d_out_copy_ : d_out.data;
     if (!copy) return;
     copy_rows(d_out, rows_, args_.v_dim, 1.0f, d_out_copy_, v_width_);
@@ -201,9 +220,32 @@ class Backward {
     }
   }
 
+  /// dL in units of the row's weights. lse is without the sink: of the weights, shares of the whole
+  /// normaliser, it is the logarithm of the sum over keys only.
   float d_lse_of(const Head& head, Index i) const {
     if (problem_.d_lse == nullptr) return 0.0f;
-    return problem_.d_lse[(task_.batch * args_.query_heads + head.head) * rows_ + i];
+    const Index at = (task_.batch * args_.query_heads + head.head) * rows_ + i;
+    if constexpr (kHasSink<Score>) {
+      const float sink_to_keys = head.score.sink2() - static_cast<float>(kLog2E) * problem_.lse[at];
+      // Beyond 2^100 every weight has long gone below the smallest float.
+      return problem_.d_lse[at] * (1 + std::exp2(std::min(100.0f, sink_to_keys)));
+    } else {
+      return problem_.d_lse[at];
+    }
+  }
+
+  /// The sink belongs to no key: the task with the first one adds its gradient.
+  void add_sink(const Head& head, [[maybe_unused]] double d_sink) const {
+    if (task_.first != 0) return;
+    if constexpr (!Score::kParams.empty()) {
+      [&]<std::size_t... kParam>(std::index_sequence<kParam...>) {
+        (((*head.sums.params)[kParam] +=
+          d_sink * hn::GetLane(Score::template dsink_dparam<int(kParam)>(head.score.math,
+                                                                         head.score.params))),
+         ...);
+      }
+      (std::make_index_sequence<Score::kParams.size()>{});
+    }
   }
 
   template <Mode kMode>
@@ -278,7 +320,8 @@ class Backward {
       }
       // With one key, p = 1 and dP = D: only dL is left. Said here, as O = V holds but for
       // rounding.
-      if (limit == 1 && head.visibility.limit(i) == 1) ds[0] = delta_[i] + d_lse_of(head, i);
+      if (!kHasSink<Score> && limit == 1 && head.visibility.limit(i) == 1)
+        ds[0] = delta_[i] + d_lse_of(head, i);
       transform<kMode>(head, i, limit, w, ds, param_sums);
       std::fill(w + padded, w + filled, 0.0f);
       std::fill(ds + padded, ds + filled, 0.0f);
@@ -307,10 +350,12 @@ class Backward {
   template <Mode kMode>
   void transform(const Head& head, Index i, Index limit, float* w, float* ds, Floats* param_sums) {
     const FloatTag d;
-    const HeadScore<Score> score_of = head.score;
+    HeadScore<Score> score_of = head.score;
+    if constexpr (kCountsKeys<Score>) score_of.see(keys_seen_[i]);
     const Floats lse2 = set(lse2_[i]), lse2_low = set(lse2_low_[i]);
     const bool few = limit <= kFewKeys && head.visibility.limit(i) == limit;
-    const Floats delta = few ? delta_of_few<kMode>(head, i, limit, w, ds) : set(delta_[i]);
+    const Floats delta =
+        few ? delta_of_few<kMode>(head, score_of, i, limit, w, ds) : set(delta_[i]);
     Sums sums;
     for (Index j = 0; j < limit; j += kLanes) {
       Floats score = hn::LoadU(d, w + j), gradient = hn::LoadU(d, ds + j);
@@ -343,8 +388,8 @@ class Backward {
   /// One weight is often near 1 there: dP − D cancels, and D = dO·O would leave the rounding of its
   /// dot product, six times the error of a plain softmax's dQ at dimension 96.
   template <Mode kMode>
-  Floats delta_of_few(const Head& head, Index i, Index limit, const float* w,
-                      const float* ds) const {
+  Floats delta_of_few(const Head& head, const HeadScore<Score>& score_of, Index i, Index limit,
+                      const float* w, const float* ds) const {
     const FloatTag d;
     Floats weighted = hn::Zero(d), total = hn::Zero(d);
     for (Index j = 0; j < limit; j += kLanes) {
@@ -354,13 +399,14 @@ class Backward {
                                    ? hn::Not(hn::FirstN(d, static_cast<std::size_t>(limit - j)))
                                    : hn::Eq(weight, set(kMinusInfinity));
       Sums sums;
-      lanes<kMode, true>(head.score, hidden, set(lse2_[i]), set(lse2_low_[i]), hn::Zero(d), weight,
+      lanes<kMode, true>(score_of, hidden, set(lse2_[i]), set(lse2_low_[i]), hn::Zero(d), weight,
                          unused, sums);
       weighted = hn::Add(weighted, hn::IfThenZeroElse(hidden, hn::Mul(weight, d_weight)));
       total = hn::Add(total, weight);
     }
-    const float sum = hn::GetLane(hn::SumOfLanes(d, weighted));
-    return set(sum / hn::GetLane(hn::SumOfLanes(d, total)) - d_lse_of(head, i));
+    float delta = hn::GetLane(hn::SumOfLanes(d, weighted));
+    if (!kHasSink<Score>) delta /= hn::GetLane(hn::SumOfLanes(d, total));  // 1 but for rounding
+    return set(delta - d_lse_of(head, i));
   }
 
   /// In: scores and dP. Out: weights and dS. Where `hidden`, everything is zero whatever came in.
@@ -449,6 +495,7 @@ class Backward {
   float* row_sums_ = nullptr;                                            ///< BackwardSums::rows
   float *d_out_panel_ = nullptr, *filter_scratch_ = nullptr;
   Scratch scratch_;
+  std::vector<Index> keys_seen_;  ///< per row of the head, for scores that count keys
   const float *key_rows_ = nullptr, *d_out_ = nullptr;
   float largest_key_square_ = 0.0f;
 };

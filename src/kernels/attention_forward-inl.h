@@ -47,6 +47,7 @@ class Forward {
         totals_(scratch_.take(kQueryBlock * kLanes)),
         largest_(scratch_.take(kQueryBlock)),
         largest_phi2_(scratch_.take(kQueryBlock)),
+        keys_seen_(kCountsKeys<Score> ? kQueryBlock : 0),
         filter_(visibility_, scratch_.take(ScoreFilter::kScratch)) {}
 
   void run() {
@@ -60,6 +61,9 @@ class Forward {
       const Index blind = std::clamp<Index>(visibility_.first_row(0) - first, 0, rows);
       std::fill_n(query_, blind * qk_width_, 0.0f);
       const float q2 = largest_square_of_rows(query_, rows, qk_width_);
+      for (Index r = 0; kCountsKeys<Score> && r < rows; ++r) {
+        keys_seen_[r] = visibility_.count(first + r);
+      }
       Mode mode = choose_mode(visibility_, q2, largest_key_square_, score_);
       if (outputs_.lse2_high != nullptr) mode = Mode::kGeneral;  // high is the maximum
       if (mode == Mode::kBounded) block<Mode::kBounded>(first, rows);
@@ -135,6 +139,13 @@ class Forward {
                                    v_width_);
   }
 
+  /// The score as row r of the block knows it.
+  HeadScore<Score> score_of([[maybe_unused]] Index r) const {
+    HeadScore<Score> score = score_;
+    if constexpr (kCountsKeys<Score>) score.see(keys_seen_[r]);
+    return score;
+  }
+
   /// Online softmax (arXiv 1805.02867): the running maximum and what it rescales. φ does not
   /// decrease, so the largest score has the largest φ.
   void raise_maximum(Index row, const float* scores, Index padded) {
@@ -145,7 +156,7 @@ class Forward {
     }
     const float largest = hn::GetLane(hn::MaxOfLanes(d, vector_max));
     if (!(largest > largest_[row])) return;
-    const float phi2 = hn::GetLane(score_.phi2(set(largest)));
+    const float phi2 = hn::GetLane(score_of(row).phi2(set(largest)));
     if (largest_[row] != kMinusInfinity) {
       const Floats factor = score_.math.exp2(set(largest_phi2_[row] - phi2));
       float* total = totals_ + row * kLanes;
@@ -163,7 +174,7 @@ class Forward {
   template <Mode kMode>
   void transform(Index row, Index limit, Index padded, float* scores) {
     const FloatTag d;
-    const HeadScore<Score> head = score_;
+    const HeadScore<Score> head = score_of(row);
     const Floats largest = set(largest_phi2_[row]);
     float* total = totals_ + row * kLanes;
     Floats even = hn::LoadU(d, total), odd = hn::Zero(d);
@@ -235,7 +246,9 @@ class Forward {
       if (v_width_ == 0) continue;
       // Sums of a row that sees nothing may hold 0 · NaN of a key that other rows see.
       if (sees_nothing) std::fill_n(sums_ + r * v_width_, v_width_, 0.0f);
-      write_row(sums_ + r * v_width_, args_.v_dim, sees_nothing ? 0.0f : 1 / total,
+      float normaliser = total;
+      if constexpr (kHasSink<Score>) normaliser += std::exp2(score_.sink2() - largest_phi2_[r]);
+      write_row(sums_ + r * v_width_, args_.v_dim, sees_nothing ? 0.0f : 1 / normaliser,
                 outputs_.out.at(task_.batch, task_.head, i), outputs_.out.stride[3]);
     }
   }
@@ -253,6 +266,7 @@ class Forward {
   float *panels_, *value_copy_, *query_, *scores_;
   float *sums_, *totals_;           ///< per row of the block: Σ p·v, and Σ p lane by lane
   float *largest_, *largest_phi2_;  ///< per row: largest score so far and its φ2
+  std::vector<Index> keys_seen_;    ///< per row, for scores that count keys
   ScoreFilter filter_;
   const float* values_ = nullptr;
   float largest_key_square_ = 0.0f;

@@ -16,10 +16,10 @@ void check_params(const AttentionArgs<T>& args, const ScoreInfo& score) {
               "attention: score " << score.name << " needs parameter " << name << ", none given");
     for (std::int64_t h = 0; h < args.query_heads; ++h) {
       const T value = values.data[h * values.stride];
-      SSA_CHECK(std::isfinite(value) && value > 0, "attention: parameter "
-                                                       << name << " of score " << score.name
-                                                       << " must be finite and > 0, head " << h
-                                                       << " has " << value);
+      SSA_CHECK(score.params[k].allows(value), "attention: parameter "
+                                                   << name << " of score " << score.name
+                                                   << " must be " << range_of(score.params[k])
+                                                   << ", head " << h << " has " << value);
     }
   }
 }
@@ -65,6 +65,9 @@ void check_data(const AttentionArgs<T>& args) {
 template <class T>
 const ScoreInfo& check_args(const AttentionArgs<T>& args) {
   const ScoreInfo& score = find_score(args.score);
+  SSA_CHECK(
+      score.family == ScoreFamily::kPhi,
+      "attention: score " << score.name << " is not of the phi family, which alone has kernels");
   check_sizes(args);
   check_params(args, score);
   check_data(args);

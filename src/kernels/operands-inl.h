@@ -170,6 +170,19 @@ inline float largest_square_of_rows(const float* rows, Index count, Index width)
   return largest + finite;
 }
 
+/// The same for rows anywhere.
+inline float largest_square_of(const Matrix& m, Index rows, Index columns) {
+  float largest = 0.0f, finite = 0.0f;
+  for (Index r = 0; r < rows; ++r) {
+    const float* row = m.row(r);
+    float square = 0.0f;
+    for (Index c = 0; c < columns; ++c) square += row[c * m.stride] * row[c * m.stride];
+    largest = std::max(largest, square);
+    finite += 0.0f * square;
+  }
+  return largest + finite;
+}
+
 /// Which keys the queries of one head see.
 struct Visibility {
   const AttentionArgs<float>* args;
@@ -198,6 +211,14 @@ struct Visibility {
   bool sees(Index i, Index j) const {
     return (args->mask.data == nullptr || *args->mask.at(batch, head, i, j)) &&
            (args->bias.data == nullptr || *args->bias.at(batch, head, i, j) != kMinusInfinity);
+  }
+
+  /// How many keys query i sees.
+  Index count(Index i) const {
+    if (!filtered()) return limit(i);
+    Index seen = 0;
+    for (Index j = 0; j < limit(i); ++j) seen += sees(i, j);
+    return seen;
   }
 };
 
@@ -304,7 +325,16 @@ struct HeadScore {
     }
   }
 
+  /// For scores that count keys: of how many the row sees.
+  void see(Index keys) {
+    static_assert(kCountsKeys<Score>);
+    params[Score::kParams.size()] =
+        set(static_cast<float>(std::log(static_cast<double>(std::max<Index>(1, keys)))));
+  }
+
   HWY_INLINE Floats phi2(Floats s) const { return Score::phi2(math, s, params); }
+  /// log2 of the sink's term of the normaliser.
+  float sink2() const { return hn::GetLane(Score::sink2(math, params)); }
   HWY_INLINE Floats dphi_ds(Floats s) const { return Score::dphi_ds(math, s, params); }
   template <int kParam>
   HWY_INLINE Floats dphi_dparam(Floats s) const {
@@ -324,9 +354,11 @@ enum class Mode {
 inline constexpr float kSafePhi2 = 32.0f;
 
 /// The mode of queries with |q|² <= q2 (scale included) and keys with |k|² <= k2: φ does not
-/// decrease, so |s| <= |q||k| bounds it. A comparison with NaN is false and takes the safe path.
+/// decrease, so |s| <= |q||k| bounds it; where the score counts keys, |φ| grows with their number,
+/// which is the sequence's here. A comparison with NaN is false and takes the safe path.
 template <class Score>
-Mode choose_mode(const Visibility& visibility, float q2, float k2, const HeadScore<Score>& score) {
+Mode choose_mode(const Visibility& visibility, float q2, float k2, HeadScore<Score> score) {
+  if constexpr (kCountsKeys<Score>) score.see(visibility.keys);
   if (visibility.args->bias.data != nullptr) return Mode::kGeneral;
   const Floats bound = set(std::sqrt(q2) * std::sqrt(k2) * 1.0001f);  // rounding of the sums
   const float high = hn::GetLane(score.phi2(bound));

@@ -30,12 +30,15 @@ struct ScalarMath {
 template <class T>
 using ParamValues = std::array<T, kMaxScoreParams>;
 
-/// The parameters of head h.
+/// What the score's functions take: the parameters of head h, then ln N where it counts keys.
 template <class Score, class T>
-ParamValues<T> head_params(const AttentionArgs<T>& args, std::int64_t h) {
+ParamValues<T> head_params(const AttentionArgs<T>& args, std::int64_t h, std::int64_t keys_seen) {
   ParamValues<T> values{};
   for (std::size_t k = 0; k < Score::kParams.size(); ++k) {
     values[k] = args.params[k].data[h * args.params[k].stride];
+  }
+  if constexpr (HWY_NAMESPACE::kCountsKeys<Score>) {
+    values[Score::kParams.size()] = std::log(static_cast<T>(std::max<std::int64_t>(1, keys_seen)));
   }
   return values;
 }
@@ -44,8 +47,11 @@ ParamValues<T> head_params(const AttentionArgs<T>& args, std::int64_t h) {
 template <class T>
 struct PlainRow {
   std::vector<bool> visible;
-  std::vector<T> score, weight;
-  T lse = 0;
+  std::vector<T> score;
+  std::vector<T> share;     ///< of a key in the sum over keys; times `kept`: its weight
+  T lse = 0;                ///< without the sink
+  T kept = 1, sink = 0;     ///< shares of keys and sink in the whole normaliser
+  ParamValues<T> params{};  ///< see head_params
 };
 
 template <class Score, class T>
@@ -53,29 +59,35 @@ void plain_row(const AttentionArgs<T>& args, std::int64_t b, std::int64_t h, std
                PlainRow<T>& row) {
   constexpr T kNone = -std::numeric_limits<T>::infinity();
   const std::int64_t kv = h / (args.query_heads / args.kv_heads);
-  const ParamValues<T> params = head_params<Score>(args, h);
   std::int64_t keys = args.key_lengths == nullptr ? args.key_length : args.key_lengths[b];
   if (args.causal) keys = std::min(keys, i + 1 + args.key_length - args.query_length);
 
   const auto size = static_cast<std::size_t>(args.key_length);
   row.visible.assign(size, false);
   row.score.assign(size, kNone);
-  row.weight.assign(size, 0);
-  T largest = kNone;
-  bool any = false;
+  row.share.assign(size, 0);
+  std::int64_t keys_seen = 0;
   for (std::int64_t j = 0; j < keys; ++j) {
     const T bias = args.bias.data == nullptr ? T{0} : *args.bias.at(b, h, i, j);
     if ((args.mask.data != nullptr && !*args.mask.at(b, h, i, j)) || bias == kNone) continue;
+    ++keys_seen;
     T dot = 0;
     for (std::int64_t d = 0; d < args.qk_dim; ++d) {
       dot += *args.query.at(b, h, i, d) * *args.key.at(b, kv, j, d);
     }
     const T score = args.scale * dot + bias;
     if (score == kNone) continue;
-    row.visible[j] = any = true;
+    row.visible[j] = true;
     row.score[j] = score;
-    row.weight[j] = Score::phi2(ScalarMath<T>{}, score, params.data());
-    largest = std::max(largest, row.weight[j]);
+  }
+  row.params = head_params<Score>(args, h, keys_seen);
+  T largest = kNone;
+  bool any = false;
+  for (std::size_t j = 0; j < size; ++j) {
+    if (!row.visible[j]) continue;
+    any = true;
+    row.share[j] = Score::phi2(ScalarMath<T>{}, row.score[j], row.params.data());
+    largest = std::max(largest, row.share[j]);
   }
   if (!any) {
     row.lse = kNone;
@@ -84,10 +96,15 @@ void plain_row(const AttentionArgs<T>& args, std::int64_t b, std::int64_t h, std
   T sum = 0;
   for (std::size_t j = 0; j < size; ++j) {
     if (!row.visible[j]) continue;
-    row.weight[j] = std::exp2(row.weight[j] - largest);
-    sum += row.weight[j];
+    row.share[j] = std::exp2(row.share[j] - largest);
+    sum += row.share[j];
   }
-  for (std::size_t j = 0; j < size; ++j) row.weight[j] /= sum;
+  for (std::size_t j = 0; j < size; ++j) row.share[j] /= sum;
+  if constexpr (HWY_NAMESPACE::kHasSink<Score>) {
+    const T extra = std::exp2(Score::sink2(ScalarMath<T>{}, row.params.data()) - largest);
+    row.kept = 1 / (1 + extra / sum);
+    row.sink = 1 / (1 + sum / extra);
+  }
   row.lse = largest * static_cast<T>(HWY_NAMESPACE::kLn2) + std::log(sum);
 }
 
@@ -111,11 +128,20 @@ void plain_forward_of(const AttentionArgs<T>& args, const View4<T>& out, T* lse)
     for (std::int64_t d = 0; d < args.v_dim; ++d) {
       T sum = 0;
       for (std::int64_t j = 0; j < args.key_length; ++j) {
-        if (row.visible[j]) sum += row.weight[j] * *args.value.at(b, kv, j, d);
+        if (row.visible[j]) sum += row.kept * row.share[j] * *args.value.at(b, kv, j, d);
       }
       *out.at(b, h, i, d) = sum;
     }
   });
+}
+
+/// Adds ∂sink/∂(every parameter) · d_sink to the sums of this head.
+template <class Score, class T, std::size_t... kParam>
+void add_sink_gradients(std::index_sequence<kParam...>, [[maybe_unused]] T d_sink,
+                        const ParamValues<T>& params, ParamValues<T>& sums) {
+  ((sums[kParam] += d_sink * Score::template dsink_dparam<static_cast<int>(kParam)>(ScalarMath<T>{},
+                                                                                    params.data())),
+   ...);
 }
 
 /// Adds ∂φ/∂(every parameter) · dphi to the sums of this head.
@@ -160,7 +186,6 @@ void plain_backward_of(const AttentionArgs<T>& args, const View4<const T>& d_out
   std::vector<T> d_weight(static_cast<std::size_t>(args.key_length));
   for_each_row(args, [&](std::int64_t b, std::int64_t h, std::int64_t i) {
     const std::int64_t kv = h / (args.query_heads / args.kv_heads);
-    const ParamValues<T> params = head_params<Score>(args, h);
     plain_row<Score>(args, b, h, i, row);
     T delta = 0;
     for (std::int64_t j = 0; j < args.key_length; ++j) {
@@ -169,20 +194,25 @@ void plain_backward_of(const AttentionArgs<T>& args, const View4<const T>& d_out
       for (std::int64_t d = 0; d < args.v_dim; ++d) {
         d_weight[j] += *d_out.at(b, h, i, d) * *args.value.at(b, kv, j, d);
         if (gradients.value.data != nullptr) {
-          *gradients.value.at(b, kv, j, d) += row.weight[j] * *d_out.at(b, h, i, d);
+          *gradients.value.at(b, kv, j, d) += row.kept * row.share[j] * *d_out.at(b, h, i, d);
         }
       }
-      delta += row.weight[j] * d_weight[j];
+      delta += row.kept * row.share[j] * d_weight[j];
     }
-    if (d_lse != nullptr) delta -= d_lse[(b * args.query_heads + h) * args.query_length + i];
+    const T dl =
+        d_lse == nullptr ? T{0} : d_lse[(b * args.query_heads + h) * args.query_length + i];
     ParamValues<T> param_sums{};
+    if constexpr (HWY_NAMESPACE::kHasSink<Score>) {
+      add_sink_gradients<Score>(std::make_index_sequence<Score::kParams.size()>(),
+                                -row.sink * delta, row.params, param_sums);
+    }
     for (std::int64_t j = 0; j < args.key_length; ++j) {
       if (!row.visible[j]) continue;
       const T score = row.score[j];
-      const T dphi = row.weight[j] * (d_weight[j] - delta);
-      const T ds = dphi * Score::dphi_ds(ScalarMath<T>{}, score, params.data());
+      const T dphi = row.share[j] * (row.kept * (d_weight[j] - delta) + dl);
+      const T ds = dphi * Score::dphi_ds(ScalarMath<T>{}, score, row.params.data());
       add_param_gradients<Score>(std::make_index_sequence<Score::kParams.size()>(), score, dphi,
-                                 params, param_sums);
+                                 row.params, param_sums);
       if (gradients.bias.data != nullptr) *gradients.bias.at(b, h, i, j) += ds;
       for (std::int64_t d = 0; d < args.qk_dim; ++d) {
         if (gradients.query.data != nullptr) {

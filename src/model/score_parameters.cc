@@ -17,6 +17,7 @@ Parametrisation parametrisation_named(const std::string& name) {
 
 torch::Tensor parameter_value(Parametrisation how, const ParamInfo& parameter,
                               const torch::Tensor& stored) {
+  if (parameter.module_lower == kAnyNumber) return stored;
   switch (how) {
     case Parametrisation::softplus: {
       const torch::Tensor above = torch::softplus(stored);
@@ -31,6 +32,7 @@ torch::Tensor parameter_value(Parametrisation how, const ParamInfo& parameter,
 }
 
 double stored_weight(Parametrisation how, const ParamInfo& parameter, double value) {
+  if (parameter.module_lower == kAnyNumber) return value;
   switch (how) {
     case Parametrisation::softplus: {
       const double above = value - parameter.module_lower;

@@ -14,7 +14,8 @@
 
 namespace ssa {
 
-/// How a stored weight w gives a parameter's value.
+/// How a stored weight w gives a parameter's value. A parameter that may be any number is stored as
+/// it is.
 enum class Parametrisation {
   softplus,  ///< module_lower + log(1 + eʷ): SSA keeps n > 1 and b > 0
   exp,       ///< eʷ

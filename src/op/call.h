@@ -84,6 +84,9 @@ std::vector<at::Tensor> unpacked_backward(const at::Tensor& out, const at::Tenso
 AttentionTensors call_attention(const AttentionCall& call);
 std::vector<at::Tensor> call_attention_backward(const BackwardCall& call);
 
+/// Whether the score is of the φ family; others have no lse (theirs is an empty tensor).
+bool is_phi(const AttentionCall& call);
+
 /// The inputs that may have a gradient: query, key, value, params…, bias (if given).
 std::vector<at::Tensor> differentiable_inputs(const AttentionCall& call);
 
@@ -91,7 +94,7 @@ std::vector<at::Tensor> differentiable_inputs(const AttentionCall& call);
 /// Throws c10::ValueError / TypeError / NotImplementedError naming the argument.
 void check_call(const AttentionCall& call);
 
-/// Values: score parameters finite and > 0, key_lengths inside [0, key length].
+/// Values: score parameters in their range, key_lengths inside [0, key length].
 void check_values(const AttentionCall& call);
 
 /// "fused" or "composed"; an error where kernel="fused" cannot be had.

@@ -139,8 +139,26 @@ void check_hidden_keys(const AttentionCall& call) {
   }
 }
 
+/// What linear attention cannot do: there is no score that a bias or mask could change.
+void check_linear(const AttentionCall& call) {
+  if (score_of(call).family != ScoreFamily::kLinear) return;
+  const std::pair<const char*, bool> arguments[] = {{"mask", call.mask.has_value()},
+                                                    {"bias", call.bias.has_value()},
+                                                    {"dropout", call.dropout > 0}};
+  for (const auto& [name, given] : arguments) {
+    TORCH_CHECK_VALUE(!given, kOp, "score \"", call.score, "\" is linear attention and takes no ",
+                      name, "; causal and key_lengths work");
+  }
+  TORCH_CHECK_VALUE(!call.scale || *call.scale > 0, kOp, "score \"", call.score,
+                    "\" is normalised: a positive scale changes nothing, got ", *call.scale);
+  TORCH_CHECK_VALUE(!call.params[0].requires_grad(), kOp, "parameter ",
+                    score_of(call).params[0].name, " of score \"", call.score,
+                    "\" is fixed and has no gradient");
+}
+
 /// Why the fused kernels cannot take this call; empty when they can.
 std::string fused_obstacle(const AttentionCall& call) {
+  if (!is_phi(call)) return "score \"" + call.score + "\" is not of the phi family";
   if (!call.query.is_cpu())
     return "inputs are on " + call.query.device().str() + ", not on the CPU";
   if (call.query.scalar_type() != at::kFloat) {
@@ -159,6 +177,7 @@ void check_call(const AttentionCall& call) {
   check_query_key_value(call);
   check_params(call);
   check_hidden_keys(call);
+  check_linear(call);
   TORCH_CHECK_VALUE(!call.scale || std::isfinite(*call.scale), kOp, "scale must be finite, got ",
                     *call.scale);
   TORCH_CHECK_VALUE(call.dropout >= 0 && call.dropout < 1, kOp, "dropout must be in [0, 1), got ",
@@ -175,11 +194,20 @@ void check_values(const AttentionCall& call) {
         call.params[i].detach().reshape({-1}).to(at::kCPU, at::kDouble).contiguous();
     const double* value = values.const_data_ptr<double>();
     for (std::int64_t head = 0; head < values.numel(); ++head) {
-      TORCH_CHECK_VALUE(std::isfinite(value[head]) && value[head] > 0, kOp, "parameter ",
-                        score.params[i].name, " of score \"", score.name,
-                        "\" must be finite and > 0, got ", value[head], " at index ", head,
+      TORCH_CHECK_VALUE(score.params[i].allows(value[head]), kOp, "parameter ",
+                        score.params[i].name, " of score \"", score.name, "\" must be ",
+                        range_of(score.params[i]), ", got ", value[head], " at index ", head,
                         " of shape ", call.params[i].sizes());
     }
+  }
+  if (score.family == ScoreFamily::kLinear) {
+    const at::Tensor& length = call.params[0];
+    const std::int64_t longest = std::max(call.query.size(2), call.key.size(2));
+    TORCH_CHECK_VALUE(length.min().item<double>() == length.max().item<double>() &&
+                          length.min().item<double>() >= static_cast<double>(longest),
+                      kOp, "parameter ", score.params[0].name, " of score \"", score.name,
+                      "\" must be one number for all heads, at least the length ",
+                      longest, ", got ", length);
   }
   if (call.key_lengths) {
     const at::Tensor lengths = call.key_lengths->to(at::kCPU).contiguous();
@@ -191,6 +219,8 @@ void check_values(const AttentionCall& call) {
     }
   }
 }
+
+bool is_phi(const AttentionCall& call) { return score_of(call).family == ScoreFamily::kPhi; }
 
 std::string_view choose_path(const AttentionCall& call) {
   if (call.kernel == "composed") return "composed";
@@ -244,7 +274,9 @@ AttentionTensors make_outputs(const AttentionCall& call) {
   const at::Tensor out =
       heads_inside ? at::empty_symint({batch, length, heads, dim}, query.options()).transpose(1, 2)
                    : at::empty_symint({batch, heads, length, dim}, query.options());
-  return {out, at::empty_symint({batch, heads, length}, query.options().dtype(compute_type(call)))};
+  const auto lse_options = query.options().dtype(compute_type(call));
+  return {out, is_phi(call) ? at::empty_symint({batch, heads, length}, lse_options)
+                            : at::empty({0}, lse_options)};
 }
 
 }  // namespace ssa

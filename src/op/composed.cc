@@ -2,30 +2,19 @@
 
 #include <torch/torch.h>
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "op/dropout.h"
-#include "op/tensor_math.h"
-#include "ssa/scores-inl.h"
+#include "op/composed_problem.h"
+#include "op/cosformer.h"
+#include "op/row_maps.h"
 
 namespace ssa {
 namespace {
 
-using namespace HWY_NAMESPACE;  // scores-inl.h for the baseline target; tensors do not depend on it
+using namespace HWY_NAMESPACE;
 
-// 64 to 256 rows time alike at length 1024; 128 keeps a block of scores near 0.5 MB a head there.
-constexpr std::int64_t kBlockRows = 128;
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-/// Calls f(Score{}) for the score of that name; check_call has seen that there is one.
-template <class F>
-void with_score(const std::string& name, F&& f) {
-  for_each_score(ScoreList{}, [&](auto score) {
-    if (score.kName == name) f(score);
-  });
-}
 
 /// Calls f(i, ∂φ/∂p_i) for each parameter of the score.
 template <class Score, class F>
@@ -39,157 +28,6 @@ void for_each_dparam(const TensorMath& math, const at::Tensor& scores, const at:
   }
 }
 
-/// Query rows [first, first + rows), which can see keys [0, columns) at most.
-struct Block {
-  std::int64_t first, rows, columns;
-};
-
-/// Scores of a block and what became of them, all (batch, query heads, rows, columns).
-struct BlockScores {
-  at::Tensor scores;  ///< s; 0 where hidden, so that derivatives stay finite
-  at::Tensor hidden;  ///< true where the pair is excluded
-  at::Tensor phi2;    ///< φ(s)·log2(e); -inf where hidden
-};
-
-/// The tensors of a call in the type that the scores are computed in, keys that no row may see
-/// zeroed.
-class Problem {
- public:
-  explicit Problem(const AttentionCall& call);
-
-  std::vector<Block> blocks() const;
-  BlockScores scores(const Block& block) const;
-  /// Query rows of the block, (batch, query heads, rows, head dimension).
-  at::Tensor query_rows(const Block& block) const { return rows(call_.query, block); }
-  at::Tensor rows(const at::Tensor& tensor, const Block& block) const {
-    return tensor.narrow(2, block.first, block.rows).to(type_);
-  }
-  /// Part of a rank 4 mask or bias that belongs to the block; dimensions of size 1 stay.
-  static at::Tensor part(const at::Tensor& rank4, const Block& block);
-  /// a (batch, query heads, rows, x) times b (batch, key heads, x, y): heads of a group share b.
-  at::Tensor grouped_matmul(const at::Tensor& a, const at::Tensor& b) const;
-  /// Σ over rows and over the heads of a group of a_r^T·b_r: (batch, key heads, x, y).
-  at::Tensor grouped_outer(const at::Tensor& a, const at::Tensor& b) const;
-  /// Dropout's factor 0 or 1/(1-p) for a block's weights; undefined without dropout.
-  at::Tensor dropout_factor(const Block& block) const;
-
-  at::Tensor key, value;           ///< contiguous
-  std::vector<at::Tensor> params;  ///< (1, query heads or 1, 1, 1)
-  TensorMath math;
-  double scale;
-
- private:
-  at::Tensor hidden_by_structure(const Block& block) const;
-  at::Tensor never_seen() const;
-
-  const AttentionCall& call_;
-  at::ScalarType type_;
-  std::int64_t batch_, query_heads_, kv_heads_, query_length_, key_length_;
-};
-
-Problem::Problem(const AttentionCall& call)
-    : scale(scale_of(call)),
-      call_(call),
-      type_(compute_type(call)),
-      batch_(call.query.size(0)),
-      query_heads_(call.query.size(1)),
-      kv_heads_(call.key.size(1)),
-      query_length_(call.query.size(2)),
-      key_length_(call.key.size(2)) {
-  math.options = call.query.options().dtype(type_);
-  for (const at::Tensor& param : call.params) params.push_back(param.reshape({1, -1, 1, 1}));
-  key = call.key.to(type_).contiguous();
-  if (call.value.defined()) value = call.value.to(type_).contiguous();
-  if (call.mask || call.bias || call.key_lengths) {
-    const at::Tensor unseen = never_seen().unsqueeze(-1);
-    key = key.masked_fill(unseen, 0);
-    if (value.defined()) value = value.masked_fill(unseen, 0);
-  }
-}
-
-std::vector<Block> Problem::blocks() const {
-  std::vector<Block> result;
-  if (batch_ == 0 || query_heads_ == 0) return result;
-  for (std::int64_t first = 0; first < query_length_; first += kBlockRows) {
-    const std::int64_t rows = std::min(kBlockRows, query_length_ - first);
-    const std::int64_t past = first + rows + key_length_ - query_length_;
-    const std::int64_t columns =
-        call_.causal ? std::clamp<std::int64_t>(past, 0, key_length_) : key_length_;
-    if (columns > 0) result.push_back({first, rows, columns});
-  }
-  return result;
-}
-
-at::Tensor Problem::part(const at::Tensor& rank4, const Block& block) {
-  at::Tensor view = rank4;
-  if (view.size(2) != 1) view = view.narrow(2, block.first, block.rows);
-  if (view.size(3) != 1) view = view.narrow(3, 0, block.columns);
-  return view;
-}
-
-/// What mask, bias, key_lengths and causality exclude, in the smallest shape that broadcasts.
-at::Tensor Problem::hidden_by_structure(const Block& block) const {
-  const at::TensorOptions longs = call_.query.options().dtype(at::kLong);
-  const at::Tensor column = at::arange(block.columns, longs);
-  at::Tensor hidden = at::zeros({1, 1, 1, 1}, longs.dtype(at::kBool));
-  if (call_.causal) {
-    const at::Tensor row = at::arange(block.first, block.first + block.rows, longs).unsqueeze(-1);
-    hidden = hidden | (column > row + (key_length_ - query_length_));
-  }
-  if (call_.key_lengths) hidden = hidden | (column >= call_.key_lengths->view({-1, 1, 1, 1}));
-  if (call_.mask) hidden = hidden | part(as_rank4(*call_.mask), block).logical_not();
-  if (call_.bias) hidden = hidden | (part(as_rank4(call_.bias->detach()), block) == -kInf);
-  return hidden;
-}
-
-/// (batch, key heads, key length): keys that no query of their heads may see. Whatever they hold,
-/// they must not meet a product, for 0·NaN is NaN.
-at::Tensor Problem::never_seen() const {
-  at::Tensor unseen =
-      at::ones({batch_, kv_heads_, key_length_}, call_.query.options().dtype(at::kBool));
-  for (const Block& block : blocks()) {
-    const at::Tensor hidden =
-        hidden_by_structure(block).all(2).expand({batch_, query_heads_, block.columns});
-    const at::Tensor by_group = hidden.reshape({batch_, kv_heads_, -1, block.columns}).all(2);
-    unseen.narrow(2, 0, block.columns).logical_and_(by_group);
-  }
-  return unseen;
-}
-
-at::Tensor Problem::grouped_matmul(const at::Tensor& a, const at::Tensor& b) const {
-  const std::int64_t group_rows = query_heads_ / kv_heads_ * a.size(2);
-  return at::matmul(a.reshape({batch_, kv_heads_, group_rows, a.size(3)}), b)
-      .view({batch_, query_heads_, a.size(2), b.size(3)});
-}
-
-at::Tensor Problem::grouped_outer(const at::Tensor& a, const at::Tensor& b) const {
-  const std::int64_t group_rows = query_heads_ / kv_heads_ * a.size(2);
-  return at::matmul(a.reshape({batch_, kv_heads_, group_rows, a.size(3)}).transpose(2, 3),
-                    b.reshape({batch_, kv_heads_, group_rows, b.size(3)}));
-}
-
-BlockScores Problem::scores(const Block& block) const {
-  BlockScores result;
-  const at::Tensor keys = key.narrow(2, 0, block.columns).transpose(2, 3);
-  result.scores = grouped_matmul(query_rows(block), keys).mul_(scale);
-  if (call_.bias) result.scores.add_(part(as_rank4(call_.bias->detach()), block));
-  result.hidden = (result.scores == -kInf).logical_or_(hidden_by_structure(block));
-  result.scores.masked_fill_(result.hidden, 0);
-  with_score(call_.score, [&](auto score) {
-    result.phi2 = decltype(score)::phi2(math, result.scores, params.data());
-  });
-  result.phi2.masked_fill_(result.hidden, -kInf);
-  return result;
-}
-
-at::Tensor Problem::dropout_factor(const Block& block) const {
-  if (call_.dropout <= 0) return {};
-  return dropout_keeps(*call_.seed, call_.dropout, batch_, query_heads_, block.first, block.rows,
-                       block.columns, call_.query.device())
-      .to(type_)
-      .mul_(1.0 / (1.0 - call_.dropout));
-}
-
 /// The backward pass: adds up the wanted gradients block by block, in compute_type.
 class Gradients {
  public:
@@ -199,12 +37,16 @@ class Gradients {
   /// The wanted ones of differentiable_inputs, each in its input's type.
   std::vector<at::Tensor> result() const;
 
-  const Problem problem;
+  const ComposedProblem problem;
 
  private:
   /// Of the weights before dropout; adds to d_value on the way.
   at::Tensor through_value(const Block& block, const at::Tensor& weights, const at::Tensor& empty);
-  void add_params(const at::Tensor& scores, const at::Tensor& d_phi);
+  at::Tensor phi_scores(const Block& block, const BlockScores& scores, const at::Tensor& empty);
+  at::Tensor row_map_scores(const Block& block, const BlockScores& scores, const at::Tensor& empty);
+  void add_phi_params(const BlockScores& scores, const at::Tensor& d_phi);
+  void add_sink_params(const at::Tensor& d_sink);
+  void add_param(std::size_t i, const at::Tensor& by_pair);
   void add_scores(const Block& block, const at::Tensor& d_scores, const at::Tensor& empty);
 
   const BackwardCall& backward_;
@@ -228,28 +70,56 @@ Gradients::Gradients(const BackwardCall& backward)
 }
 
 void Gradients::add(const Block& block) {
-  const BlockScores block_scores = problem.scores(block);
-  const at::Tensor lse = problem.rows(backward_.lse, block).unsqueeze(-1);
-  const at::Tensor empty = lse == -kInf;
+  const BlockScores scores = problem.scores(block);
+  const at::Tensor empty = scores.hidden.all(-1, true);
+  const at::Tensor d_scores = is_phi(backward_.call) ? phi_scores(block, scores, empty)
+                                                     : row_map_scores(block, scores, empty);
+  if (d_query_.defined() || d_key_.defined() || d_bias_.defined()) {
+    add_scores(block, d_scores, empty);
+  }
+}
+
+at::Tensor Gradients::phi_scores(const Block& block, const BlockScores& scores,
+                                 const at::Tensor& empty) {
+  const at::Tensor lse2 =
+      problem.rows(backward_.lse, block).unsqueeze(-1).masked_fill(empty, 0).mul_(kLog2E);
   // Divided by their sum although lse holds it: lse is rounded, and weights that do not sum to 1 to
   // the last bit give dn and db 1.4 times the error of eager PyTorch.
-  at::Tensor weights = (block_scores.phi2 - lse.masked_fill(empty, 0).mul_(kLog2E)).exp2_();
+  at::Tensor weights = (problem.phi2(scores) - lse2).exp2_();
   weights.div_(weights.sum(-1, true).masked_fill_(empty, 1));
+  at::Tensor d_phi;
+  if (backward_.grad_lse) {  // lse is without the sink, and so are these weights
+    d_phi = weights * problem.rows(*backward_.grad_lse, block).unsqueeze(-1).masked_fill(empty, 0);
+  }
+  const at::Tensor sink2 = problem.sink2();
+  if (sink2.defined()) weights.mul_((lse2 - sink2).mul_(kLn2).sigmoid_());
 
   const at::Tensor d_weights = through_value(block, weights, empty);
   // Σ_j p_j·dP_j from these very numbers, not from out: dn and db are sums that cancel a
   // thousandfold, and an out rounded to bfloat16 would spoil them.
-  at::Tensor centre = (weights * d_weights).sum(-1, true);
-  if (backward_.grad_lse) {
-    centre.sub_(problem.rows(*backward_.grad_lse, block).unsqueeze(-1).masked_fill(empty, 0));
+  const at::Tensor centre = (weights * d_weights).sum(-1, true);
+  const at::Tensor through_weights = weights.mul_(d_weights - centre);
+  d_phi = d_phi.defined() ? d_phi.add_(through_weights) : through_weights;
+  add_phi_params(scores, d_phi);
+  if (sink2.defined()) {
+    const at::Tensor sink = (sink2 - lse2).mul_(kLn2).sigmoid_().masked_fill_(empty, 0);
+    add_sink_params(sink.mul_(centre).neg_());
   }
-  const at::Tensor d_phi = weights.mul_(d_weights - centre);
-  add_params(block_scores.scores, d_phi);
-  if (!d_query_.defined() && !d_key_.defined() && !d_bias_.defined()) return;
   with_score(backward_.call.score, [&](auto score) {
-    d_phi.mul_(decltype(score)::dphi_ds(problem.math, block_scores.scores, problem.params.data()));
+    d_phi.mul_(decltype(score)::dphi_ds(problem.math, scores.scores, scores.params.data()));
   });
-  add_scores(block, d_phi, empty);
+  return d_phi;
+}
+
+at::Tensor Gradients::row_map_scores(const Block& block, const BlockScores& scores,
+                                     const at::Tensor& empty) {
+  const RowMap& map = find_row_map(backward_.call.score);
+  const ScoreRows rows{scores.scores, scores.hidden, scores.params};
+  const at::Tensor weights = map.weights(rows);
+  const at::Tensor d_weights = through_value(block, weights, empty).expand_as(weights);
+  const RowGradients gradients = map.gradients(rows, weights, d_weights);
+  for (std::size_t i = 0; i < gradients.params.size(); ++i) add_param(i, gradients.params[i]);
+  return gradients.scores;
 }
 
 at::Tensor Gradients::through_value(const Block& block, const at::Tensor& weights,
@@ -268,24 +138,40 @@ at::Tensor Gradients::through_value(const Block& block, const at::Tensor& weight
   return factor.defined() ? d_weights.mul_(factor) : d_weights;
 }
 
-void Gradients::add_params(const at::Tensor& scores, const at::Tensor& d_phi) {
+void Gradients::add_phi_params(const BlockScores& scores, const at::Tensor& d_phi) {
   with_score(backward_.call.score, [&]<class Score>(Score) {
     for_each_dparam<Score>(
-        problem.math, scores, problem.params.data(),
-        [&](std::size_t i, const at::Tensor& derivative) {
-          const at::Tensor& sum = sums_[3 + i];
-          if (!sum.defined()) return;
-          const at::Tensor by_head = (d_phi * derivative).sum({0, 2, 3});
-          sum.add_(sum.numel() == by_head.numel() ? by_head.view_as(sum) : by_head.sum());
-        });
+        problem.math, scores.scores, scores.params.data(),
+        [&](std::size_t i, const at::Tensor& derivative) { add_param(i, d_phi * derivative); });
   });
+}
+
+void Gradients::add_sink_params(const at::Tensor& d_sink) {
+  with_score(backward_.call.score, [&]<class Score>(Score) {
+    if constexpr (kHasSink<Score> && !Score::kParams.empty()) {
+      [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+        (add_param(kIndex, d_sink * Score::template dsink_dparam<static_cast<int>(kIndex)>(
+                                        problem.math, problem.params.data())),
+         ...);
+      }
+      (std::make_index_sequence<Score::kParams.size()>{});
+    }
+  });
+}
+
+/// by_pair: (batch, query heads, rows, keys or 1).
+void Gradients::add_param(std::size_t i, const at::Tensor& by_pair) {
+  const at::Tensor& sum = sums_[3 + i];
+  if (!sum.defined()) return;
+  const at::Tensor by_head = by_pair.sum({0, 2, 3});
+  sum.add_(sum.numel() == by_head.numel() ? by_head.view_as(sum) : by_head.sum());
 }
 
 /// scores = scale · query·key^T + bias
 void Gradients::add_scores(const Block& block, const at::Tensor& d_scores,
                            const at::Tensor& empty) {
   if (d_bias_.defined()) {
-    const at::Tensor part = Problem::part(as_rank4(d_bias_), block);
+    const at::Tensor part = ComposedProblem::part(as_rank4(d_bias_), block);
     part.add_(d_scores.sum_to_size(part.sizes()));
   }
   if (d_query_.defined()) {
@@ -310,12 +196,16 @@ std::vector<at::Tensor> Gradients::result() const {
 
 }  // namespace
 
-void composed_forward(const AttentionCall& call, const at::Tensor& out, const at::Tensor& lse) {
-  const Problem problem(call);
-  out.zero_();
+namespace {
+
+double cosformer_length(const AttentionCall& call) { return call.params[0].max().item<double>(); }
+
+void phi_forward(const AttentionCall& call, const at::Tensor& out, const at::Tensor& lse) {
+  const ComposedProblem problem(call);
   lse.fill_(-kInf);
+  const at::Tensor sink2 = problem.sink2();
   for (const Block& block : problem.blocks()) {
-    const at::Tensor phi2 = problem.scores(block).phi2;
+    const at::Tensor phi2 = problem.phi2(problem.scores(block));
     at::Tensor peak = phi2.amax(-1, true);
     const at::Tensor empty = peak == -kInf;  // rows that see no key
     peak.masked_fill_(empty, 0);
@@ -323,30 +213,100 @@ void composed_forward(const AttentionCall& call, const at::Tensor& out, const at
     const at::Tensor sum = weights.sum(-1, true);
     const at::Tensor factor = problem.dropout_factor(block);
     if (factor.defined()) weights.mul_(factor);
+    const at::Tensor normaliser = sink2.defined() ? sum + (sink2 - peak).exp2_() : sum;
     const at::Tensor rows =
         problem.grouped_matmul(weights, problem.value.narrow(2, 0, block.columns))
-            .div_(sum)
+            .div_(normaliser)
             .masked_fill_(empty, 0);
     out.narrow(2, block.first, block.rows).copy_(rows);
-    lse.narrow(2, block.first, block.rows).copy_(sum.log_().add_(peak.mul_(kLn2)).squeeze(-1));
+    lse.narrow(2, block.first, block.rows).copy_(sum.log().add_(peak.mul_(kLn2)).squeeze(-1));
+  }
+}
+
+void row_map_forward(const AttentionCall& call, const at::Tensor& out) {
+  const ComposedProblem problem(call);
+  const RowMap& map = find_row_map(call.score);
+  for (const Block& block : problem.blocks()) {
+    const BlockScores scores = problem.scores(block);
+    at::Tensor weights = map.weights({scores.scores, scores.hidden, scores.params});
+    const at::Tensor factor = problem.dropout_factor(block);
+    if (factor.defined()) weights.mul_(factor);
+    out.narrow(2, block.first, block.rows)
+        .copy_(problem.grouped_matmul(weights, problem.value.narrow(2, 0, block.columns))
+                   .masked_fill_(scores.hidden.all(-1, true), 0));
+  }
+}
+
+void linear_forward(const AttentionCall& call, const at::Tensor& out) {
+  const at::ScalarType type = compute_type(call);
+  out.copy_(cosformer_forward(call.query.to(type), call.key.to(type), call.value.to(type),
+                              call.key_lengths, call.causal, cosformer_length(call)));
+}
+
+std::vector<at::Tensor> linear_backward(const BackwardCall& backward) {
+  const AttentionCall& call = backward.call;
+  const at::ScalarType type = compute_type(call);
+  const auto [d_query, d_key, d_value] = cosformer_backward(
+      backward.grad_out->to(type), call.query.to(type), call.key.to(type), call.value.to(type),
+      call.key_lengths, call.causal, cosformer_length(call));
+  const at::Tensor* gradients[] = {&d_query, &d_key, &d_value};
+  std::vector<at::Tensor> wanted;
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (backward.wanted[i]) wanted.push_back(gradients[i]->to(call.query.scalar_type()));
+  }
+  return wanted;
+}
+
+}  // namespace
+
+void composed_forward(const AttentionCall& call, const at::Tensor& out, const at::Tensor& lse) {
+  out.zero_();
+  switch (find_score(call.score).family) {
+    case ScoreFamily::kPhi:
+      return phi_forward(call, out, lse);
+    case ScoreFamily::kRowMap:
+      return row_map_forward(call, out);
+    case ScoreFamily::kLinear:
+      return linear_forward(call, out);
   }
 }
 
 std::vector<at::Tensor> composed_backward(const BackwardCall& backward) {
+  if (find_score(backward.call.score).family == ScoreFamily::kLinear) {
+    return linear_backward(backward);
+  }
   Gradients gradients(backward);
   for (const Block& block : gradients.problem.blocks()) gradients.add(block);
   return gradients.result();
 }
 
 at::Tensor composed_weights(const AttentionCall& call) {
-  const Problem problem(call);
+  const ScoreFamily family = find_score(call.score).family;
+  if (family == ScoreFamily::kLinear) {
+    const at::ScalarType type = compute_type(call);
+    return cosformer_weights(call.query.to(type), call.key.to(type), call.key_lengths, call.causal,
+                             cosformer_length(call));
+  }
+  const ComposedProblem problem(call);
   at::Tensor weights =
       at::zeros({call.query.size(0), call.query.size(1), call.query.size(2), call.key.size(2)},
                 problem.math.options);
   for (const Block& block : problem.blocks()) {
     const BlockScores scores = problem.scores(block);
-    const at::Tensor empty = scores.hidden.all(-1, true);
-    const at::Tensor rows = at::softmax(scores.phi2.mul_(kLn2), -1).masked_fill_(empty, 0);
+    at::Tensor rows;
+    if (family == ScoreFamily::kRowMap) {
+      rows = find_row_map(call.score).weights({scores.scores, scores.hidden, scores.params});
+    } else {
+      at::Tensor phi = problem.phi2(scores).mul_(kLn2);
+      const at::Tensor sink2 = problem.sink2();
+      const std::int64_t columns = phi.size(-1);
+      if (sink2.defined()) {  // one more key, whose weight is left out
+        const at::Tensor sink = (sink2 * kLn2).expand({phi.size(0), phi.size(1), phi.size(2), 1});
+        phi = at::cat({phi, sink}, -1);
+      }
+      rows =
+          at::softmax(phi, -1).narrow(-1, 0, columns).masked_fill(scores.hidden.all(-1, true), 0);
+    }
     weights.narrow(2, block.first, block.rows).narrow(3, 0, block.columns).copy_(rows);
   }
   return weights;

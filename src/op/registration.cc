@@ -62,7 +62,9 @@ void check_backward(const BackwardCall& backward) {
                     inputs, " entries, got ", backward.wanted.size());
   const c10::SymInt rows[] = {call.query.sym_size(0), call.query.sym_size(1),
                               call.query.sym_size(2), call.value.sym_size(3)};
-  const c10::SymIntArrayRef out_shape(rows), lse_shape = out_shape.slice(0, 3);
+  const c10::SymInt none[] = {0};
+  const c10::SymIntArrayRef out_shape(rows),
+      lse_shape = is_phi(call) ? out_shape.slice(0, 3) : c10::SymIntArrayRef(none);
   const std::tuple<const char*, const OptionalTensor, c10::SymIntArrayRef, at::ScalarType>
       expected[] = {{"out", backward.out, out_shape, call.query.scalar_type()},
                     {"lse", backward.lse, lse_shape, compute_type(call)},
@@ -122,19 +124,34 @@ at::Tensor weights_kernel(const at::Tensor& query, const at::Tensor& key, std::s
   return composed_weights(call);
 }
 
-using ScoreFacts =
-    std::tuple<std::string, std::string, std::vector<std::string>, std::vector<double>,
-               std::vector<double>, c10::List<bool>, std::vector<std::string>>;
+using ScoreFacts = std::tuple<std::string, std::string, std::string, std::string,
+                              std::vector<std::string>, std::vector<double>, std::vector<double>,
+                              std::vector<double>, c10::List<bool>, std::vector<std::string>>;
+
+const char* family_name(ScoreFamily family) {
+  switch (family) {
+    case ScoreFamily::kPhi:
+      return "phi";
+    case ScoreFamily::kRowMap:
+      return "row map";
+    case ScoreFamily::kLinear:
+      break;
+  }
+  return "linear";
+}
 
 ScoreFacts score_facts(std::string_view name) {
   const ScoreInfo& info = find_score(name);
   ScoreFacts facts;
-  auto& [formula, help, names, initial, lower, trained, param_help] = facts;
+  auto& [family, formula, sink, help, names, initial, above, lower, trained, param_help] = facts;
+  family = family_name(info.family);
   formula = info.formula;
+  sink = info.sink;
   help = info.help;
   for (const ParamInfo& param : info.params) {
     names.emplace_back(param.name);
     initial.push_back(param.initial);
+    above.push_back(param.above);
     lower.push_back(param.module_lower);
     trained.push_back(param.trained);
     param_help.emplace_back(param.help);
@@ -161,8 +178,9 @@ TORCH_LIBRARY(ssa, library) {
   library.def("last_dropout_seed() -> int?", last_dropout_seed);
   library.def("scores() -> str[]", score_names);
   library.def(
-      "score_facts(str name) -> (str formula, str help, str[] params, float[] initial, "
-      "float[] module_lower, bool[] trained, str[] param_help)",
+      "score_facts(str name) -> (str family, str formula, str sink, str help, str[] params, "
+      "float[] "
+      "initial, float[] above, float[] module_lower, bool[] trained, str[] param_help)",
       score_facts);
 }
 

@@ -54,12 +54,14 @@ def test_scores_lists_formula_and_parameters(ssa):
     assert "phi(s) = sgn(s)·n·log(1 + b·|s|)" in text
     assert re.search(r"n = 1\.5, trained: ", text)
     assert re.search(r"tau = 1, fixed: ", text)
+    assert "the normaliser also has e^z" in text
 
 
 def test_markdown_table_lists_the_same_scores(ssa):
-    names = re.findall(r"^(\w+) +phi\(s\)", ssa("scores").stdout, flags=re.MULTILINE)
+    names = re.findall(r"^([\w-]+)\n    (?:phi\(s\)|p) = ", ssa("scores").stdout, flags=re.MULTILINE)
     rows = ssa("scores", "--markdown").stdout.splitlines()
-    assert [re.match(r"\| `(\w+)` \|", row)[1] for row in rows[2:]] == names
+    assert len(names) > 10
+    assert [re.match(r"\| `([\w-]+)` \|", row)[1] for row in rows[2:]] == names
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 5 for row in rows)
 
 

@@ -130,8 +130,16 @@ TEST(Config, ErrorsNameOriginKeyValueAndWhatIsRight) {
   EXPECT_EQ(error_of("[task]\n\nsampler = \"balance\""),
             "x.toml:3: task.sampler = \"balance\": expected one of balanced, plain; did you mean "
             "\"balanced\"?");
-  EXPECT_EQ(error_of("[model]\nscore_initial = [1.5, -1]"),
-            "x.toml:2: model.score_initial = [1.5,-1]: expected a list of finite numbers above 0");
+  EXPECT_EQ(
+      error_of("[model]\nscore_initial = [1.5, -1]"),
+      "x.toml: model.score_initial: b = -1 of ssa must be above 0 with parametrisation softplus");
+  EXPECT_EQ(error_of("[model]\nscore = \"cosformer\"\nscore_trained = [\"M\"]"),
+            "x.toml: model.score_trained: M of cosformer is fixed and cannot be trained");
+  EXPECT_EQ(
+      error_of("[model]\nscore = \"cosformer\"\nscore_initial = [100]"),
+      "x.toml: model.score_initial: M = 100 of cosformer must be at least model.max_positions = "
+      "512");
+  EXPECT_EQ(error_of("[model]\nscore = \"sink\"\nscore_initial = [-3]"), "");
   EXPECT_EQ(error_of("[model]\nscore_frozen = \"n\""),
             "x.toml:2: model.score_frozen = \"n\": expected a list of strings");
 }

@@ -20,13 +20,13 @@ std::vector<TheoremCurve> curves(const char* score, std::vector<double> params) 
 }
 
 TEST(Theory, PhiAgreesWithGoldenPoints) {
-  for (const ScoreInfo& score : scores()) {
-    for (const GoldenPoint& point : score.golden) {
-      const std::span params(point.params.data(), score.params.size());
+  for (const ScoreInfo* score : theorem_scores()) {
+    for (const GoldenPoint& point : score->golden) {
+      const std::span params(point.params.data(), score->params.size());
       // The stored values have 12 digits.
-      EXPECT_NEAR(phi(score, params, point.s), point.phi,
+      EXPECT_NEAR(phi(*score, params, point.s), point.phi,
                   1e-11 * std::max(1.0, std::abs(point.phi)))
-          << score.name << " at " << point.s;
+          << score->name << " at " << point.s;
     }
   }
 }
@@ -100,10 +100,10 @@ TEST(Theory, SoftcapStopsAtItsCap) {
 }
 
 TEST(Theory, HoldsForEveryScoreOfTheList) {
-  for (const ScoreInfo& score : scores()) {
-    for (const TheoremCurve& curve : measure_theorems(score, initial_values(score))) {
+  for (const ScoreInfo* score : theorem_scores()) {
+    for (const TheoremCurve& curve : measure_theorems(*score, initial_values(*score))) {
       EXPECT_TRUE(curve.holds(0.01))
-          << score.name << ", " << curve.case_name << ": fitted " << curve.fitted_slope
+          << score->name << ", " << curve.case_name << ": fitted " << curve.fitted_slope
           << ", predicted " << curve.predicted_slope;
       ASSERT_EQ(curve.x.size(), curve.log_miss.size());
       for (const double value : curve.log_miss) EXPECT_TRUE(std::isfinite(value) && value < 0);

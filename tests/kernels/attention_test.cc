@@ -76,7 +76,7 @@ TEST_P(EveryScore, RandomFeaturesOnEveryTarget) {
 
 std::vector<std::string_view> score_names() {
   std::vector<std::string_view> names;
-  for (const ScoreInfo& score : scores()) names.push_back(score.name);
+  for (const ScoreInfo& score : phi_scores()) names.push_back(score.name);
   return names;
 }
 

@@ -50,7 +50,7 @@ bool same_bits(const Results<float>& a, const Results<float>& b) {
 }
 
 TEST(Edges, EmptyDimensions) {
-  for (const ScoreInfo& score : scores()) {
+  for (const ScoreInfo& score : phi_scores()) {
     for (int which = 0; which < 6; ++which) {
       Options o = base(5, 7);
       o.score = score.name;
@@ -102,7 +102,7 @@ TEST(Edges, PoisonInRowsThatSeeNothing) {
 
 /// NaN and infinity in keys and values that no row may see change nothing, whatever hides them.
 TEST(Edges, PoisonInHiddenKeys) {
-  for (const ScoreInfo& score : scores()) {
+  for (const ScoreInfo& score : phi_scores()) {
     for (int hider = 0; hider < 4; ++hider) {
       SCOPED_TRACE(::testing::Message() << score.name << ", hidden by " << hider);
       Options o = base(33, 40);
@@ -146,7 +146,7 @@ TEST(Edges, PoisonInHiddenKeys) {
 }
 
 TEST(Edges, NanInAVisibleKeyGivesNan) {
-  for (const ScoreInfo& score : scores()) {
+  for (const ScoreInfo& score : phi_scores()) {
     for (const bool mask : {false, true}) {
       Options o = base(6, 20);
       o.score = score.name;
@@ -168,7 +168,7 @@ TEST(Edges, NanInAVisibleKeyGivesNan) {
 
 /// Scores of 1e3 to 1e5: softmax is saturated, SSA is not.
 TEST(Edges, HugeScores) {
-  for (const ScoreInfo& score : scores()) {
+  for (const ScoreInfo& score : phi_scores()) {
     for (const double magnitude : {1e3, 1e5}) {
       Judge judge;
       for (std::uint64_t seed = 1; seed <= 16; ++seed) {
@@ -212,7 +212,7 @@ TEST(Edges, SsaTowardsSoftmax) {
 }
 
 TEST(Edges, ExactZeroScores) {
-  for (const ScoreInfo& score : scores()) {
+  for (const ScoreInfo& score : phi_scores()) {
     Options o = base(9, 21);
     o.score = score.name;
     o.magnitude = 0;
@@ -316,7 +316,7 @@ TEST(Threads, OneHeadUsesThemAll) {
 }
 
 TEST(Threads, SplitsAgreeWithTheReference) {
-  for (const ScoreInfo& score : scores()) {
+  for (const ScoreInfo& score : phi_scores()) {
     Judge judge;
     for (std::uint64_t seed = 1; seed <= 12; seed += kThin) {
       Options o = base(100 + 13 * static_cast<std::int64_t>(seed), 190);
@@ -327,6 +327,29 @@ TEST(Threads, SplitsAgreeWithTheReference) {
       o.bias = seed % 3 != 0;
       for (int d = 0; d < 4; ++d) o.bias_broadcast[d] = ((seed >> d) & 1) != 0;
       judge.check(o, pretend(5));
+    }
+  }
+}
+
+/// Tasks of one head whose keys differ so much in size that the bound of |φ| holds for some of them
+/// only.
+TEST(Threads, SplitsOfUnequalKeysAgreeWithTheReference) {
+  for (const ScoreInfo& score : phi_scores()) {
+    SCOPED_TRACE(std::string(score.name));
+    Options o = base(60, 190);
+    o.score = score.name;
+    o.batch = 1;
+    Inputs<float> in = make_inputs(o);
+    std::int64_t element = 0;
+    const std::int64_t half = o.key_length * o.qk_dim / 2;
+    in.key.each([&](float& x) { x *= element++ % (2 * half) < half ? 0.1f : 8.0f; });
+    in.connect(o);
+    const Results<float> fused = run_fused(in, o, pretend(5)), plain = run_plain(in, o);
+    const Results<double> exact = run_plain(to_double(in, o), o);
+    for (std::size_t k = 0; k < score.params.size(); ++k) {
+      const Error ours = error_of(fused.d_params[k], exact.d_params[k]);
+      const Error theirs = error_of(plain.d_params[k], exact.d_params[k]);
+      EXPECT_LE(ours.error, 3 * theirs.error + 1e-5 * ours.truth) << score.params[k].name;
     }
   }
 }

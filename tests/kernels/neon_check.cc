@@ -55,7 +55,7 @@ void compare(Table& table, const Options& o) {
 int run() {
   fill_scratch_with_nan(true);
   Table table;
-  for (const ScoreInfo& score : scores()) {
+  for (const ScoreInfo& score : phi_scores()) {
     for (std::uint64_t seed = 1; seed <= 25; ++seed)
       compare(table, random_options(score.name, seed));
   }

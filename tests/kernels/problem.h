@@ -245,8 +245,9 @@ inline Inputs<float> make_inputs(const Options& o) {
   const ScoreInfo& score = find_score(o.score);
   for (std::size_t k = 0; k < score.params.size(); ++k) {
     for (std::int64_t h = 0; h < std::max<std::int64_t>(1, o.query_heads); ++h) {
-      const double value =
-          o.params[k] > 0 ? o.params[k] : score.params[k].initial * (0.6 + uniform(random));
+      double value = score.params[k].initial * (0.6 + uniform(random));
+      if (score.params[k].above == kAnyNumber) value = 2 * normal(random);
+      if (o.params[k] != 0) value = o.params[k];
       in.params[k].push_back(static_cast<float>(value));
     }
   }

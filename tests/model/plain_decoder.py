@@ -13,9 +13,12 @@ def score_values(model: dict, layer: int, weights: dict) -> list[torch.Tensor]:
     values = []
     for param in ssa_attention.scores()[model["score"]].params:
         stored = weights[f"h.{layer}.attn.score_{param.name}"]
+        if param.module_lower == -math.inf:  # any number, stored as it is
+            values.append(stored)
+            continue
         values.append(
             {
-                "softplus": lambda w, lower=param.module_lower: lower + torch.log1p(torch.exp(w)),
+                "softplus": lambda w, lower=param.module_lower: lower + torch.logaddexp(w, torch.zeros_like(w)),
                 "exp": torch.exp,
                 "raw": lambda w: w,
             }[model["parametrisation"]](stored)

@@ -4,20 +4,28 @@ compared with. In float64 it is the truth, in the operator's own precision it is
 import math
 import re
 
+import row_maps
 import ssa_attention
 import torch
 
 
 def phi_of(score: str):
-    """φ as a Python function of s and the parameters, made from the formula that users read."""
+    """φ as a Python function of s, N and the parameters, made from the formula that users read."""
     expression = ssa_attention.scores()[score].formula
     expression = re.sub(r"\|(\w+)\|", r"torch.abs(\1)", expression)
     expression = expression.replace("·", "*").replace("log(1 + ", "log1p(")
     expression = re.sub(
-        r"\b(sgn|log1p|tanh)\(", lambda m: {"sgn": "torch.sign("}.get(m[1], f"torch.{m[1]}("), expression
+        r"\b(sgn|log1p|log|tanh)\(", lambda m: {"sgn": "torch.sign("}.get(m[1], f"torch.{m[1]}("), expression
     )
-    names = [param.name for param in ssa_attention.scores()[score].params]
-    return eval(f"lambda {', '.join(['s', *names])}: {expression}", {"torch": torch})
+    return eval(f"lambda {', '.join(['s', 'N', *param_names(score)])}: {expression}", {"torch": torch})
+
+
+def sink_of(score: str, params):
+    """Score of the extra term of the normaliser, or None."""
+    sink = ssa_attention.scores()[score].sink
+    if sink == "":
+        return None
+    return dict(zip(param_names(score), params, strict=True)).get(sink, torch.zeros(()))
 
 
 def hidden_pairs(query, key, mask=None, bias=None, key_lengths=None, causal=False):
@@ -38,7 +46,9 @@ def hidden_pairs(query, key, mask=None, bias=None, key_lengths=None, causal=Fals
 def eager_attention(
     query, key, value, *, score, params, mask=None, bias=None, key_lengths=None, causal=False, scale=None, factor=None
 ):
-    """out, lse. `factor` multiplies the weights (dropout)."""
+    """out, lse (empty where the score has none). `factor` multiplies the weights (dropout)."""
+    if family_of(score) == "linear":
+        return row_maps.cosformer(query, key, value, key_lengths, causal, params[0][0].item()), query.new_empty(0)
     groups = query.shape[1] // key.shape[1]
     scores = query @ key.repeat_interleave(groups, 1).transpose(2, 3)
     scores = scores * (query.shape[3] ** -0.5 if scale is None else scale)
@@ -46,13 +56,21 @@ def eager_attention(
         scores = scores + bias
     hidden = hidden_pairs(query, key, mask, bias, key_lengths, causal)
     scores = scores.masked_fill(hidden, 0)
-    phi = phi_of(score)(scores, *[p.view(-1, 1, 1) for p in params])
+    params = [p.view(-1, 1, 1) for p in params]
     empty = hidden.all(-1, keepdim=True)
-    phi = phi.masked_fill(hidden & ~empty, -math.inf)  # a row of -inf alone would have gradient NaN
-    weights = torch.softmax(phi, -1).masked_fill(empty, 0)
+    if family_of(score) == "row map":
+        weights, lse = row_maps.weights(score, scores, hidden, params), query.new_empty(0)
+    else:
+        seen = (~hidden).sum(-1, keepdim=True).clamp(min=1).to(scores.dtype)
+        phi = phi_of(score)(scores, seen, *params)
+        phi = phi.masked_fill(hidden & ~empty, -math.inf)  # a row of -inf alone would have gradient NaN
+        lse = torch.logsumexp(phi, -1).masked_fill(empty.squeeze(-1), -math.inf)
+        sink = sink_of(score, params)
+        if sink is not None:
+            phi = torch.cat([phi, sink.to(phi.dtype).expand(*phi.shape[:-1], 1)], -1)
+        weights = torch.softmax(phi, -1)[..., : key.shape[2]].masked_fill(empty, 0)
     if factor is not None:
         weights = weights * factor
-    lse = torch.logsumexp(phi, -1).masked_fill(empty.squeeze(-1), -math.inf)
     return weights @ value.repeat_interleave(groups, 1), lse
 
 
@@ -102,11 +120,19 @@ class Problem:
         self.key = normal(batch, kv_heads, columns, dim)
         self.value = normal(batch, kv_heads, columns, v_dim)
         self.params = [
-            (param.initial * (0.5 + 1.5 * torch.rand(heads, generator=generator))).double()
+            self.param_values(param, torch.rand(heads, generator=generator))
             for param in ssa_attention.scores()[score].params
         ]
         self.d_out = normal(batch, heads, rows, v_dim)
         self.d_lse = normal(batch, heads, rows)
+
+    def param_values(self, param, uniform):
+        """Values around the initial one, exact in float32."""
+        if family_of(self.score) == "linear":
+            return torch.full_like(uniform, param.initial).double()  # one for all heads
+        if param.above == -math.inf:
+            return (param.initial + 4 * uniform - 2).double()
+        return (param.above + (param.initial - param.above) * (0.5 + 1.5 * uniform)).double()
 
     def run(self, dtype, function, bias=None, **options):
         """out, lse and every gradient by name, of `function(query, key, value, score=…, params=…, …)`."""
@@ -116,10 +142,32 @@ class Problem:
             inputs["dbias"] = bias
         leaves = {name: tensor.to(dtype, copy=True).requires_grad_() for name, tensor in inputs.items()}
         query, key, value, *params = (leaves[name] for name in leaves if name != "dbias")
+        if family_of(self.score) == "linear":
+            leaves = {name: leaves[name] for name in ("dq", "dk", "dv")}
+            params = [param.detach() for param in params]
         out, lse = function(query, key, value, score=self.score, params=params, bias=leaves.get("dbias"), **options)
-        d_lse = self.d_lse.to(dtype).masked_fill(lse.detach() == -math.inf, 0)
-        torch.autograd.backward([out, lse], [self.d_out.to(dtype), d_lse])
+        if family_of(self.score) == "phi":
+            d_lse = self.d_lse.to(dtype).masked_fill(lse.detach() == -math.inf, 0)
+            torch.autograd.backward([out, lse], [self.d_out.to(dtype), d_lse])
+        else:
+            assert lse.numel() == 0
+            out.backward(self.d_out.to(dtype))
         return {"out": out.detach(), "lse": lse.detach()} | {name: leaf.grad for name, leaf in leaves.items()}
+
+
+def family_of(score):
+    return ssa_attention.scores()[score].family
+
+
+def paths_of(score):
+    """The paths that can take a float32 call on the CPU."""
+    return ["fused", "composed"] if family_of(score) == "phi" else ["composed"]
+
+
+def taken_by(score, **options):
+    """Those of the options that the score has."""
+    refused = ("mask", "bias", "dropout", "seed") if family_of(score) == "linear" else ()
+    return {name: value for name, value in options.items() if name not in refused}
 
 
 def param_names(score):
@@ -138,7 +186,8 @@ def operator(kernel):
 
 
 def largest_lse(results):
-    return max(each["lse"][each["lse"].isfinite()].abs().max().item() for each in results)
+    values = [each["lse"][each["lse"].isfinite()].abs() for each in results]
+    return max((value.max().item() for value in values if value.numel() > 0), default=0.0)
 
 
 def check_problems(problems, **options):
@@ -151,7 +200,7 @@ def check_problems(problems, **options):
     truths = [p.run(torch.float64, eager_attention, **options) for p in problems]
     eagers = [p.run(torch.float32, eager_attention, **options) for p in problems]
     summed = {f"d{name}" for name in param_names(problems[0].score)}
-    for kernel in ("fused", "composed"):
+    for kernel in paths_of(problems[0].score):
         ours = [p.run(torch.float32, operator(kernel), **options) for p in problems]
         stored = max(4.0, largest_lse(truths)) if kernel == "fused" else 4.0
         for name in truths[0]:

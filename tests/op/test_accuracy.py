@@ -4,7 +4,7 @@ three times its error)."""
 import pytest
 import ssa_attention
 import torch
-from eager import Problem, check_error, check_problems
+from eager import Problem, check_error, check_problems, taken_by
 
 SCORES = list(ssa_attention.scores())
 ODD_DIMS = [1, 3, 5, 7, 9, 15, 17, 31, 33, 47, 63, 65, 96, 127]
@@ -31,11 +31,14 @@ def test_every_score_with_every_feature(score, rows, columns):
     generator = torch.Generator().manual_seed(3)
     check_problems(
         [Problem(seed, **shape, score=score) for seed in range(3)],
-        mask=torch.rand(6, rows, columns, generator=generator) < 0.8,
-        bias=torch.randn(2, 1, 1, columns, generator=generator).double(),
-        key_lengths=torch.tensor([columns // 2, columns]),
-        causal=True,
-        scale=0.7,
+        **taken_by(
+            score,
+            mask=torch.rand(6, rows, columns, generator=generator) < 0.8,
+            bias=torch.randn(2, 1, 1, columns, generator=generator).double(),
+            key_lengths=torch.tensor([columns // 2, columns]),
+            causal=True,
+            scale=0.7,
+        ),
     )
 
 

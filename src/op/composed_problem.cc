@@ -1,0 +1,141 @@
+#include "op/composed_problem.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "op/dropout.h"
+
+namespace ssa {
+namespace {
+
+using namespace HWY_NAMESPACE;
+
+// 64 to 256 rows time alike at length 1024; 128 keeps a block of scores near 0.5 MB a head there.
+constexpr std::int64_t kBlockRows = 128;
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+ComposedProblem::ComposedProblem(const AttentionCall& call)
+    : scale(scale_of(call)),
+      call_(call),
+      type_(compute_type(call)),
+      batch_(call.query.size(0)),
+      query_heads_(call.query.size(1)),
+      kv_heads_(call.key.size(1)),
+      query_length_(call.query.size(2)),
+      key_length_(call.key.size(2)) {
+  math.options = call.query.options().dtype(type_);
+  for (const at::Tensor& param : call.params) params.push_back(param.reshape({1, -1, 1, 1}));
+  key = call.key.to(type_).contiguous();
+  if (call.value.defined()) value = call.value.to(type_).contiguous();
+  if (call.mask || call.bias || call.key_lengths) {
+    const at::Tensor unseen = never_seen().unsqueeze(-1);
+    key = key.masked_fill(unseen, 0);
+    if (value.defined()) value = value.masked_fill(unseen, 0);
+  }
+}
+
+std::vector<Block> ComposedProblem::blocks() const {
+  std::vector<Block> result;
+  if (batch_ == 0 || query_heads_ == 0) return result;
+  for (std::int64_t first = 0; first < query_length_; first += kBlockRows) {
+    const std::int64_t rows = std::min(kBlockRows, query_length_ - first);
+    const std::int64_t past = first + rows + key_length_ - query_length_;
+    const std::int64_t columns =
+        call_.causal ? std::clamp<std::int64_t>(past, 0, key_length_) : key_length_;
+    if (columns > 0) result.push_back({first, rows, columns});
+  }
+  return result;
+}
+
+at::Tensor ComposedProblem::part(const at::Tensor& rank4, const Block& block) {
+  at::Tensor view = rank4;
+  if (view.size(2) != 1) view = view.narrow(2, block.first, block.rows);
+  if (view.size(3) != 1) view = view.narrow(3, 0, block.columns);
+  return view;
+}
+
+/// What mask, bias, key_lengths and causality exclude, in the smallest shape that broadcasts.
+at::Tensor ComposedProblem::hidden_by_structure(const Block& block) const {
+  const at::TensorOptions longs = call_.query.options().dtype(at::kLong);
+  const at::Tensor column = at::arange(block.columns, longs);
+  at::Tensor hidden = at::zeros({1, 1, 1, 1}, longs.dtype(at::kBool));
+  if (call_.causal) {
+    const at::Tensor row = at::arange(block.first, block.first + block.rows, longs).unsqueeze(-1);
+    hidden = hidden | (column > row + (key_length_ - query_length_));
+  }
+  if (call_.key_lengths) hidden = hidden | (column >= call_.key_lengths->view({-1, 1, 1, 1}));
+  if (call_.mask) hidden = hidden | part(as_rank4(*call_.mask), block).logical_not();
+  if (call_.bias) hidden = hidden | (part(as_rank4(call_.bias->detach()), block) == -kInf);
+  return hidden;
+}
+
+/// (batch, key heads, key length): keys that no query of their heads may see. Whatever they hold,
+/// they must not meet a product, for 0·NaN is NaN.
+at::Tensor ComposedProblem::never_seen() const {
+  at::Tensor unseen =
+      at::ones({batch_, kv_heads_, key_length_}, call_.query.options().dtype(at::kBool));
+  for (const Block& block : blocks()) {
+    const at::Tensor hidden =
+        hidden_by_structure(block).all(2).expand({batch_, query_heads_, block.columns});
+    const at::Tensor by_group = hidden.reshape({batch_, kv_heads_, -1, block.columns}).all(2);
+    unseen.narrow(2, 0, block.columns).logical_and_(by_group);
+  }
+  return unseen;
+}
+
+at::Tensor ComposedProblem::grouped_matmul(const at::Tensor& a, const at::Tensor& b) const {
+  const std::int64_t group_rows = query_heads_ / kv_heads_ * a.size(2);
+  return at::matmul(a.reshape({batch_, kv_heads_, group_rows, a.size(3)}), b)
+      .view({batch_, query_heads_, a.size(2), b.size(3)});
+}
+
+at::Tensor ComposedProblem::grouped_outer(const at::Tensor& a, const at::Tensor& b) const {
+  const std::int64_t group_rows = query_heads_ / kv_heads_ * a.size(2);
+  return at::matmul(a.reshape({batch_, kv_heads_, group_rows, a.size(3)}).transpose(2, 3),
+                    b.reshape({batch_, kv_heads_, group_rows, b.size(3)}));
+}
+
+BlockScores ComposedProblem::scores(const Block& block) const {
+  BlockScores result;
+  const at::Tensor keys = key.narrow(2, 0, block.columns).transpose(2, 3);
+  result.scores = grouped_matmul(query_rows(block), keys).mul_(scale);
+  if (call_.bias) result.scores.add_(part(as_rank4(call_.bias->detach()), block));
+  const at::Tensor structure = hidden_by_structure(block);
+  result.hidden = (result.scores == -kInf).logical_or_(structure);
+  result.scores.masked_fill_(result.hidden, 0);
+  result.params = params;
+  with_score(call_.score, [&](auto score) {
+    if (!kCountsKeys<decltype(score)>) return;
+    const at::Tensor seen = structure.expand_as(result.scores).logical_not().sum(-1, true);
+    result.params.push_back(seen.clamp_min(1).to(type_).log());
+  });
+  return result;
+}
+
+at::Tensor ComposedProblem::phi2(const BlockScores& scores) const {
+  at::Tensor result;
+  with_score(call_.score, [&](auto score) {
+    result = decltype(score)::phi2(math, scores.scores, scores.params.data());
+  });
+  return result.masked_fill_(scores.hidden, -kInf);
+}
+
+at::Tensor ComposedProblem::sink2() const {
+  at::Tensor result;
+  with_score(call_.score, [&](auto score) {
+    if constexpr (kHasSink<decltype(score)>) result = decltype(score)::sink2(math, params.data());
+  });
+  return result;
+}
+
+at::Tensor ComposedProblem::dropout_factor(const Block& block) const {
+  if (call_.dropout <= 0) return {};
+  return dropout_keeps(*call_.seed, call_.dropout, batch_, query_heads_, block.first, block.rows,
+                       block.columns, call_.query.device())
+      .to(type_)
+      .mul_(1.0 / (1.0 - call_.dropout));
+}
+
+}  // namespace ssa
