@@ -61,10 +61,10 @@ struct ActiveCell {
   double training_seconds = 0;
 };
 
-class Run {
+class CellQueue {
  public:
-  Run(const Experiment& experiment, const std::vector<Work>& work,
-      const std::vector<CellResult>& finished, const CellRunner& runner)
+  CellQueue(const Experiment& experiment, const std::vector<Work>& work,
+            const std::vector<CellResult>& finished, const CellRunner& runner)
       : experiment_(experiment), work_(work), runner_(runner) {
     for (const CellResult& result : finished) note_duration(result.variant, result.seconds);
   }
@@ -285,7 +285,7 @@ std::int64_t default_jobs(const Experiment& experiment) {
 
 RunOutcome run_cells(const Experiment& experiment, const std::vector<Work>& work,
                      const std::vector<CellResult>& finished, const CellRunner& runner) {
-  return Run(experiment, work, finished, runner).run();
+  return CellQueue(experiment, work, finished, runner).run();
 }
 
 }  // namespace ssa
