@@ -195,7 +195,7 @@ def need(record, key: str, kind: type, where: str):
     return value
 
 
-def _check_schema(record, where: str) -> None:
+def check_schema(record, where: str) -> None:
     schema = need(record, "schema", int, where)
     if schema != SCHEMA:
         raise ReportError(f"{where}: schema {schema} is unknown; this version reads schema {SCHEMA}")
@@ -208,7 +208,7 @@ def _value(raw, where: str) -> tuple[float, ...]:
     return tuple(float(n) for n in numbers)
 
 
-def _numbers(record: dict, key: str, where: str, length: int | None = None) -> list:
+def need_numbers(record: dict, key: str, where: str, length: int | None = None) -> list:
     numbers = need(record, key, list, where)
     if not all(type(n) in (int, float, type(None)) for n in numbers) or length not in (None, len(numbers)):
         count = f"{length} numbers" if length is not None else "numbers"
@@ -240,7 +240,7 @@ def _condition_and_value(row, where: str) -> tuple[str, tuple[float, ...]]:
 def read_evaluation(path: Path) -> Evaluation:
     record = load_json(path)
     where = f"{path}:1"
-    _check_schema(record, where)
+    check_schema(record, where)
     evaluation = Evaluation(
         need(record, "sequences", int, where),
         need(record, "data_seed", int, where),
@@ -273,7 +273,7 @@ def _read_row(row, at: str, evaluation: Evaluation) -> None:
         raise ReportError(f"{at}: the same predictor, shift, points and metric stand twice")
     evaluation.means[key] = need(row, "mean", float, at)
     if row.get("per_position") is not None:
-        evaluation.per_position[key] = _numbers(row, "per_position", at)
+        evaluation.per_position[key] = need_numbers(row, "per_position", at)
 
 
 def _read_metrics(path: Path) -> tuple[list[dict], list[dict]]:
@@ -291,7 +291,7 @@ def _read_metrics(path: Path) -> tuple[list[dict], list[dict]]:
             if not isinstance(layer, dict):
                 raise ReportError(f'{where}: "score_parameters" must be a list of objects, one per layer')
             for name in layer:
-                _numbers(layer, name, where, length=3)
+                need_numbers(layer, name, where, length=3)
         training.append(line)
     return training, validation
 
@@ -300,7 +300,7 @@ def read_run(path: Path) -> Run:
     information_path = path / "run.json"
     information = load_json(information_path)
     where = f"{information_path}:1"
-    _check_schema(information, where)
+    check_schema(information, where)
     need(information, "score", str, where)
     need(information, "parameters", int, where)
     config = need(information, "config", dict, where)
@@ -370,7 +370,7 @@ def _read_table(path: Path) -> list[dict]:
         at = f"{path}: row {index}"
         for key in ("variant", "metric", "score", "verdict"):
             need(row, key, str, at)
-        _numbers(row, "seeds", at)
+        need_numbers(row, "seeds", at)
         need(row, "steps", int, at)
         for key in ("mean", "interval", "difference", "difference_interval"):
             need(row, key, float, at)
@@ -402,7 +402,7 @@ def read_theorems(path: Path) -> list[dict]:
     """What `ssa theory --json` wrote."""
     record = load_json(path)
     where = f"{path}:1"
-    _check_schema(record, where)
+    check_schema(record, where)
     theorems = need(record, "theorems", list, where)
     for index, theorem in enumerate(theorems):
         at = f"{path}: theorems[{index}]"
@@ -412,8 +412,8 @@ def read_theorems(path: Path) -> list[dict]:
             raise ReportError(f'{at}: "axis" must be "linear" or "log", found "{theorem["axis"]}"')
         for key in ("fitted_slope", "predicted_slope"):
             need(theorem, key, float, at)
-        x = _numbers(theorem, "x", at)
-        _numbers(theorem, "log_miss", at, length=len(x))
+        x = need_numbers(theorem, "x", at)
+        need_numbers(theorem, "log_miss", at, length=len(x))
     return theorems
 
 
