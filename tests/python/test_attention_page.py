@@ -140,7 +140,7 @@ def test_names_are_text_not_markup(tmp_path):
         (lambda r: r["runs"][0]["weights"][1][0].pop(), "runs[0].weights[1][0]: expected a row for each of 6 tokens"),
         (lambda r: r["runs"][0]["weights"][1][1][4].pop(), 'runs[0].weights[1][1][4]: "row" must be a list of 5 numbers'),
         (lambda r: r["runs"][0]["weights"].__setitem__(0, {}), "runs[0].weights[0]"),
-        (lambda r: r["runs"][1]["score_parameters"].__setitem__(0, []), "runs[1].score_parameters[0]"),
+        (lambda r: r["runs"][1]["score_parameters"].__setitem__(0, []), 'runs[1]: "score_parameters" must be a list of objects'),
         (lambda r: r["runs"][1]["score_parameters"][0].update(n=[1.5, 1.5, 1.5]), "runs[1].score_parameters[0]"),
     ],
 )  # fmt: skip

@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 
 from .page import Page, table, write_page
 from .panel import template
-from .reading import ReportError, check_schema, load_json, need, need_numbers
+from .reading import Parameters, ReportError, check_schema, load_json, need, need_numbers, need_parameters
 from .statistics import count, plain
 
 # Weight -> colour, straight lines in between. Steps of about three: next to one large weight the many small
@@ -36,7 +36,7 @@ class Map:
     seed: int
     step: int
     predictions: list[float | None]  # one per x
-    parameters: list[dict[str, list[float | None]]]  # by layer
+    parameters: Parameters
     weights: list[list[list[list[float | None]]]]  # [layer][head][query][key]; a query's keys end at itself
 
 
@@ -54,13 +54,10 @@ class Maps:
         return [pair for i, (x, y) in enumerate(points, start=1) for pair in ((f"x{i}", x), (f"y{i}", y))]
 
 
-def _check_layer(values, heads: list, at: str, layer: int, tokens: int) -> None:
-    where = f"{at}.score_parameters[{layer}]"
-    if not isinstance(values, dict):
-        raise ReportError(f"{where}: expected an object")
-    for name in values:
-        if len(need_numbers(values, name, where)) not in (1, len(heads)):
-            raise ReportError(f'{where}: "{name}" must have 1 or {len(heads)} values')
+def _check_layer(values: dict[str, list], heads: list, at: str, layer: int, tokens: int) -> None:
+    for name, of_heads in values.items():
+        if len(of_heads) not in (1, len(heads)):
+            raise ReportError(f'{at}.score_parameters[{layer}]: "{name}" must have 1 or {len(heads)} values')
     for head, rows in enumerate(heads):
         where = f"{at}.weights[{layer}][{head}]"
         if not isinstance(rows, list) or len(rows) != tokens:
@@ -76,7 +73,7 @@ def _read_map(record, at: str, points: int) -> Map:
         need(record, "seed", int, at),
         need(record, "step", int, at),
         need_numbers(record, "predictions", at, points),
-        need(record, "score_parameters", list, at),
+        need_parameters(record, at),
         need(record, "weights", list, at),
     )
     if len(found.parameters) != len(found.weights):

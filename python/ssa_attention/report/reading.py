@@ -29,6 +29,10 @@ class Condition:
     metric: str
 
 
+# The score's parameters by layer: {"n": one value per head, or a single one that they share}.
+Parameters = list[dict[str, list[float | None]]]
+
+
 @dataclass(frozen=True)
 class Attention:
     """Means over sequences of one head of one layer under one shift."""
@@ -52,6 +56,7 @@ class Evaluation:
     means: dict[tuple[str, Condition], float | None] = field(default_factory=dict)  # by (predictor, condition)
     per_position: dict[tuple[str, Condition], list[float | None]] = field(default_factory=dict)
     attention: list[Attention] = field(default_factory=list)
+    parameters: Parameters = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)  # conditions without rows, and why
 
 
@@ -91,6 +96,7 @@ class Cell:
     facts: dict  # parameters, layers, width, heads, batch, seconds: whatever is known
     run: Run | None
     means: dict[tuple[str, Condition], float | None]  # by (predictor, condition)
+    parameters: Parameters = field(default_factory=list)  # after training; empty where nothing tells
 
     @property
     def evaluation(self) -> Evaluation | None:
@@ -216,6 +222,22 @@ def need_numbers(record: dict, key: str, where: str, length: int | None = None) 
     return numbers
 
 
+def need_parameters(record: dict, where: str, length: int | None = None) -> Parameters:
+    """record["score_parameters"], each parameter a list of that many numbers (None: of any)."""
+    layers = need(record, "score_parameters", list, where)
+    for layer in layers:
+        if not isinstance(layer, dict):
+            raise ReportError(f'{where}: "score_parameters" must be a list of objects, one per layer')
+        for name in layer:
+            need_numbers(layer, name, where, length)
+    return layers
+
+
+def _optional_parameters(record: dict, where: str) -> Parameters:
+    """None in files of earlier versions."""
+    return need_parameters(record, where) if "score_parameters" in record else []
+
+
 def condition_of_key(key: str, where: str) -> Condition:
     """The condition named SHIFT=VALUE/POINTS/METRIC in results.jsonl and table.json, or
     SHIFT=VALUE/last-layer/STATISTIC, whose points are 0."""
@@ -247,6 +269,7 @@ def read_evaluation(path: Path) -> Evaluation:
         _optional(record, "chance", float, where),
         _optional(record, "majority", float, where),
         _optional(record, "huge_position", int, where),
+        parameters=_optional_parameters(record, where),
     )
     for index, row in enumerate(need(record, "rows", list, where)):
         _read_row(row, f"{path}: rows[{index}]", evaluation)
@@ -287,11 +310,8 @@ def _read_metrics(path: Path) -> tuple[list[dict], list[dict]]:
             validation.append(line)
             continue
         need(line, "loss", float, where)
-        for layer in need(line, "score_parameters", list, where) if "score_parameters" in line else []:
-            if not isinstance(layer, dict):
-                raise ReportError(f'{where}: "score_parameters" must be a list of objects, one per layer')
-            for name in layer:
-                need_numbers(layer, name, where, length=3)
+        if "score_parameters" in line:
+            need_parameters(line, where, length=3)
         training.append(line)
     return training, validation
 
@@ -335,6 +355,7 @@ def _cell_of_run(run: Run, experiment: str | None, variant: str, score: str, see
         _run_facts(run),
         run,
         means,
+        run.evaluation.parameters if run.evaluation else [],
     )
 
 
@@ -359,6 +380,7 @@ def _cell_of_result(root: Path, experiment: str, where: str, line: dict) -> Cell
         facts,
         run,
         means,
+        _optional_parameters(line, where) or (run.evaluation.parameters if run and run.evaluation else []),
     )
 
 
