@@ -24,6 +24,7 @@ const std::vector<Command>& commands();
 
 void add_train(CLI::App& app, int& exit_code);
 void add_eval(CLI::App& app, int& exit_code);
+void add_attention(CLI::App& app, int& exit_code);
 void add_theory(CLI::App& app, int& exit_code);
 void add_reproduce(CLI::App& app, int& exit_code);
 void add_scores(CLI::App& app, int& exit_code);

@@ -13,6 +13,7 @@
 
 #include "cli/command.h"
 #include "eval/icl_shift.h"
+#include "eval/model_json.h"
 #include "train/files.h"
 #include "train/run_folder.h"
 
@@ -139,7 +140,8 @@ void evaluate(EvalOptions options) {
               {"suite", kSuite},
               {"task", run.config.task.name},
               {"score", run.config.model.score},
-              {"step", loaded.step}};
+              {"step", loaded.step},
+              {"score_parameters", score_parameters_json(*loaded.model)}};
   out.update(to_json(task, options.shifts, results));
   const fs::path file = options.run / "evals" / fmt::format("{}.json", kSuite);
   fs::create_directories(file.parent_path());

@@ -103,6 +103,11 @@ std::string command_line(const ReproduceOptions& options) {
                      options.smoke ? " --smoke" : "");
 }
 
+constexpr const char* kParametersHead =
+    "\n## Score parameters after training\n\nMeans over seeds ± the half width of the 95 % "
+    "interval; "
+    "those that are fixed stay where they began.\n\n";
+
 /// Prints the table, writes table.json and, if asked for, the Markdown file.
 void show_table(const Experiment& experiment, const ReproduceOptions& options) {
   bool cut_off = false;
@@ -132,9 +137,12 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
   fmt::print("\n{}\n{}", format_table(shown, TableStyle::kText), notes);
   write_json(options.out / "table.json", to_json(rows));
   if (!options.markdown.empty()) {
-    write_file(options.markdown, fmt::format("# {}\n\nCommand: `{}`\n\n{}\n{}",
-                                             experiment.settings.name, command_line(options),
-                                             format_table(shown, TableStyle::kMarkdown), notes));
+    const std::string parameters =
+        markdown_score_parameters(final_score_parameters(experiment, results));
+    write_file(options.markdown,
+               fmt::format("# {}\n\nCommand: `{}`\n\n{}\n{}{}{}", experiment.settings.name,
+                           command_line(options), format_table(shown, TableStyle::kMarkdown), notes,
+                           parameters.empty() ? "" : kParametersHead, parameters));
   }
   fmt::print("\nAll {} rows: {}\nReport: python -m ssa_attention.report {} -o report.html\n",
              rows.size(), (options.out / "table.json").string(), options.out.string());

@@ -8,12 +8,27 @@
 namespace ssa {
 namespace {
 
+using BySeed = std::map<std::int64_t, const CellResult*>;
 /// Results of one variant and evaluation, by score and seed.
-using Group = std::map<std::string, std::map<std::int64_t, const CellResult*>>;
+using Group = std::map<std::string, BySeed>;
+
+Group results_of(const Experiment& experiment, const std::vector<CellResult>& results,
+                 const std::string& variant, const std::string& evaluation) {
+  Group group;
+  for (const CellResult& result : results) {
+    const bool wanted = result.variant == variant && result.evaluation == evaluation;
+    if (wanted && find_cell(experiment, variant, result.score, result.seed) != nullptr)
+      group[result.score][result.seed] = &result;
+  }
+  return group;
+}
+
+double number_or_nan(const Json& value) {
+  return value.is_number() ? value.get<double>() : std::nan("");
+}
 
 double metric_value(const CellResult& result, const std::string& metric) {
-  const Json& value = result.metrics.at(metric);
-  return value.is_number() ? value.get<double>() : std::nan("");
+  return number_or_nan(result.metrics.at(metric));
 }
 
 /// Values of one score minus those of softmax, for the seeds that both have.
@@ -44,8 +59,7 @@ std::vector<std::pair<std::string, double>> baseline_values(const CellResult& re
   std::vector<std::pair<std::string, double>> values;
   for (const auto& [name, metrics] : result.baselines.items()) {
     if (!metrics.contains(metric)) continue;
-    const Json& value = metrics.at(metric);
-    values.emplace_back(name, value.is_number() ? value.get<double>() : std::nan(""));
+    values.emplace_back(name, number_or_nan(metrics.at(metric)));
   }
   return values;
 }
@@ -80,6 +94,31 @@ ComparisonRow make_row(const Group& group, const std::string& score, const std::
   return row;
 }
 
+/// Rows of one score: its parameters in order, each layer by layer.
+std::vector<ScoreParameterRow> parameter_rows(const BySeed& results) {
+  std::vector<ScoreParameterRow> rows;
+  // Seeds whose lines an earlier version wrote say nothing.
+  BySeed told = results;
+  std::erase_if(told, [](const auto& entry) { return entry.second->score_parameters.empty(); });
+  if (told.empty()) return rows;
+  const CellResult& first = *told.begin()->second;
+  for (const auto& [name, shape] : first.score_parameters.front().items()) {
+    for (std::size_t layer = 0; layer < first.score_parameters.size(); ++layer) {
+      ScoreParameterRow& row = rows.emplace_back(ScoreParameterRow{
+          first.variant, first.score, name, static_cast<std::int64_t>(layer), {}, {}});
+      for (const auto& [seed, result] : told) row.seeds.push_back(seed);
+      for (std::size_t head = 0; head < shape.size(); ++head) {
+        std::vector<double> values;
+        for (const auto& [seed, result] : told) {
+          values.push_back(number_or_nan(result->score_parameters.at(layer).at(name).at(head)));
+        }
+        row.heads.push_back(estimate(values));
+      }
+    }
+  }
+  return rows;
+}
+
 /// Metrics of a group in the order in which its evaluations list them.
 std::vector<std::string> metric_names(const Group& group) {
   std::vector<std::string> names;
@@ -111,17 +150,27 @@ std::vector<ComparisonRow> compare(const Experiment& experiment,
   std::vector<ComparisonRow> rows;
   for (const std::string& variant : experiment.variants) {
     for (const std::string& evaluation : experiment.settings.evaluations) {
-      Group group;
-      for (const CellResult& result : results) {
-        const bool wanted = result.variant == variant && result.evaluation == evaluation;
-        if (wanted && find_cell(experiment, variant, result.score, result.seed) != nullptr)
-          group[result.score][result.seed] = &result;
-      }
+      const Group group = results_of(experiment, results, variant, evaluation);
       for (const std::string& metric : metric_names(group)) {
         for (const std::string& score : scores_of(experiment, variant)) {
           if (group.contains(score)) rows.push_back(make_row(group, score, metric));
         }
       }
+    }
+  }
+  return rows;
+}
+
+std::vector<ScoreParameterRow> final_score_parameters(const Experiment& experiment,
+                                                      const std::vector<CellResult>& results) {
+  std::vector<ScoreParameterRow> rows;
+  for (const std::string& variant : experiment.variants) {
+    // Every evaluation of a cell says the same.
+    const Group group =
+        results_of(experiment, results, variant, experiment.settings.evaluations.front());
+    for (const std::string& score : scores_of(experiment, variant)) {
+      if (!group.contains(score)) continue;
+      for (ScoreParameterRow& row : parameter_rows(group.at(score))) rows.push_back(std::move(row));
     }
   }
   return rows;

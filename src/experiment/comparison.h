@@ -34,6 +34,19 @@ struct ComparisonRow {
 std::vector<ComparisonRow> compare(const Experiment& experiment,
                                    const std::vector<CellResult>& results);
 
+/// Where one parameter of a score has gone in one layer.
+struct ScoreParameterRow {
+  std::string variant, score, parameter;
+  std::int64_t layer;  ///< from 0
+  std::vector<std::int64_t> seeds;
+  std::vector<Estimate> heads;  ///< over seeds; a single one where the heads share the value
+};
+
+/// Every score's parameters after training, trained or not, in the order of variants, scores,
+/// parameters and layers.
+std::vector<ScoreParameterRow> final_score_parameters(const Experiment& experiment,
+                                                      const std::vector<CellResult>& results);
+
 /// What a reader of the table must know.
 inline constexpr std::string_view kTableNotes =
     "Values are means over seeds ± the half width of the 95 % interval (Student's t). difference "
@@ -52,5 +65,8 @@ enum class TableStyle { kText, kMarkdown };
 
 /// One table per variant, softmax and one other score to a line, steps and seeds on every line.
 std::string format_table(const std::vector<ComparisonRow>& rows, TableStyle style);
+
+/// The score parameters as one Markdown table, heads across; "" for no rows.
+std::string markdown_score_parameters(const std::vector<ScoreParameterRow>& rows);
 
 }  // namespace ssa

@@ -43,6 +43,25 @@ double number(const Json& values, const char* key, const std::string& origin) {
                                                           : field<double>(values, key, origin);
 }
 
+/// values["score_parameters"], checked: a list of objects of lists of numbers (null: not finite).
+Json score_parameters(const Json& values, const std::string& origin) {
+  constexpr const char* kKey = "score_parameters";
+  if (!values.contains(kKey)) return Json::array();
+  Json layers = values.at(kKey);
+  const auto good = [](const Json& heads) {
+    return heads.is_array() && !heads.empty() &&
+           std::ranges::all_of(heads, [](const Json& v) { return v.is_number() || v.is_null(); });
+  };
+  const bool valid = layers.is_array() && std::ranges::all_of(layers, [&](const Json& layer) {
+                       return layer.is_object() && std::ranges::all_of(layer, good);
+                     });
+  if (!valid) {
+    throw std::runtime_error(fmt::format(
+        "{}: field \"{}\": expected for each layer an object of lists of numbers", origin, kKey));
+  }
+  return layers;
+}
+
 Json to_json(const CellResult& r) {
   return {{"variant", r.variant},
           {"score", r.score},
@@ -59,6 +78,7 @@ Json to_json(const CellResult& r) {
           {"run", r.run},
           {"metrics", r.metrics},
           {"baselines", r.baselines},
+          {"score_parameters", r.score_parameters},
           {"config", r.config},
           {"options", r.options}};
 }
@@ -80,6 +100,7 @@ CellResult from_json(const Json& values, const std::string& origin) {
   r.run = field<std::string>(values, "run", origin);
   r.metrics = field<Json>(values, "metrics", origin);
   r.baselines = field<Json>(values, "baselines", origin);
+  r.score_parameters = score_parameters(values, origin);
   r.config = field<Json>(values, "config", origin);
   r.options = field<Json>(values, "options", origin);
   return r;
@@ -203,6 +224,7 @@ CellResult collect_result(const Cell& cell, const fs::path& folder, const std::s
     place[key] = number(row, "mean", origin);
   }
   add_attention(r.metrics, values, origin);
+  r.score_parameters = score_parameters(values, origin);
   return r;
 }
 

@@ -21,6 +21,9 @@ struct CellResult {
   Json options;    ///< of the evaluation
   Json metrics;    ///< {"sigma=5/40/wrong": 0.08, …} of the model, in the evaluation's order
   Json baselines;  ///< {"constant": {the same keys}, …}
+  /// [{"n": [one per head, or one a layer], …}, … one per layer] at the end of training; empty in
+  /// lines that an earlier version wrote.
+  Json score_parameters = Json::array();
 };
 
 /// Every complete line, in order. A last line without its end (a write cut off) is left out and

@@ -135,6 +135,26 @@ std::vector<ComparisonRow> matching(const std::vector<ComparisonRow>& rows,
   return out;
 }
 
+std::string markdown_score_parameters(const std::vector<ScoreParameterRow>& rows) {
+  if (rows.empty()) return "";
+  std::size_t heads = 0;
+  for (const ScoreParameterRow& row : rows) heads = std::max(heads, row.heads.size());
+  Line head = {"variant", "score", "parameter", "layer"};
+  const std::size_t first_head = head.size();
+  for (std::size_t i = 1; i <= heads; ++i) head.push_back(fmt::format("head {}", i));
+  head.emplace_back("seeds");
+  std::vector<Line> lines = {head};
+  for (const ScoreParameterRow& row : rows) {
+    Line line = {row.variant, row.score, row.parameter, fmt::format("{}", row.layer + 1)};
+    const char* shared = row.heads.size() < heads ? " (all heads)" : "";
+    for (const Estimate& value : row.heads) line.push_back(format_estimate(value, false) + shared);
+    line.resize(first_head + heads);  // those that have no value of their own
+    line.push_back(format_seeds(row.seeds));
+    lines.push_back(std::move(line));
+  }
+  return join_markdown(lines);
+}
+
 std::string format_table(const std::vector<ComparisonRow>& rows, TableStyle style) {
   const bool markdown = style == TableStyle::kMarkdown;
   std::string out;

@@ -72,6 +72,8 @@ def test_quantifier_file(ssa, run):
     assert [(s["shift"], s["value"]) for s in record["skipped"]] == [("length", 80), ("length", 200)]
     assert shown.count("skipped: ") == 2
     assert not any(row["points"] > 50 for row in record["rows"])
+    for layer in record["score_parameters"]:
+        assert list(layer) == ["n", "b"] and all(len(values) == 2 for values in layer.values())
     heads = [(entry["layer"], entry["head"]) for entry in record["attention"] if entry["shift"] == "none"]
     assert heads == [(0, 0), (0, 1), (1, 0), (1, 1)]
     for entry in record["attention"]:
@@ -134,6 +136,22 @@ def test_checkpoint_and_sampler_are_chosen_and_recorded(ssa, run):
     assert earlier["majority"] < 0.05 < newest["majority"]
     metrics = {metric for shift, _, metric in figures(earlier) if shift == "huge"}
     assert metrics == {"wrong-before", "wrong-at", "sequence-wrong-before", "sequence-wrong-at"}
+
+
+def test_score_parameters_are_those_of_the_checkpoint(ssa, run):
+    """Their mean over heads is what the run logged at that step."""
+    folder = run()
+    logged = {line["step"]: line for line in map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+              if "score_parameters" in line}  # fmt: skip
+    for step in (3, 6):
+        ssa("eval", folder, *FEW, *SHORT, "--checkpoint", step)
+        for layer, course in zip(read(folder)["score_parameters"], logged[step]["score_parameters"], strict=True):
+            for name, (low, mean, high) in course.items():
+                assert [min(layer[name]), max(layer[name])] == pytest.approx([low, high], rel=1e-6)
+                assert sum(layer[name]) / 2 == pytest.approx(mean, rel=1e-6)
+    softmax = run(score="softmax")
+    ssa("eval", softmax, *FEW, *SHORT)
+    assert read(softmax)["score_parameters"] == [{}, {}]
 
 
 def test_own_values_and_full_grid(ssa, run):

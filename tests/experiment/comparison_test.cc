@@ -120,6 +120,52 @@ TEST(Table, ShowsTheMetricsThatMatch) {
   EXPECT_EQ(rows[0].metric, "huge=100/40/wrong-at");
 }
 
+/// Two layers; n has a value for each head, b one for all.
+Json made_parameters(double n) {
+  return {{{"n", {n, 2.0}}, {"b", {0.5}}}, {{"n", {3.0, nullptr}}, {"b", {0.75}}}};
+}
+
+TEST(ScoreParameters, AreSummarisedByLayerAndHead) {
+  Made made;
+  made.add("softmax", {0, 0}).add("ssa", {0, 0, 0});
+  for (CellResult& result : made.results) {
+    if (result.score == "ssa") {
+      result.score_parameters = made_parameters(1.0 + 0.5 * static_cast<double>(result.seed));
+    } else {
+      result.score_parameters = {Json::object(), Json::object()};
+    }
+  }
+  made.results.back().score_parameters = Json::array();  // as an earlier version wrote it
+  const auto rows = final_score_parameters(made.experiment, made.results);
+  ASSERT_EQ(rows.size(), 4);
+  EXPECT_EQ(rows[0].score, "ssa");
+  EXPECT_EQ(rows[0].parameter, "n");
+  EXPECT_EQ(rows[0].layer, 0);
+  EXPECT_EQ(rows[0].seeds, (std::vector<std::int64_t>{1, 2}));
+  ASSERT_EQ(rows[0].heads.size(), 2);
+  EXPECT_DOUBLE_EQ(rows[0].heads[0].mean, 1.75);
+  EXPECT_GT(rows[0].heads[0].half_width, 0);
+  EXPECT_DOUBLE_EQ(rows[0].heads[1].mean, 2);
+  EXPECT_EQ(rows[1].layer, 1);
+  EXPECT_TRUE(std::isnan(rows[1].heads[1].mean));
+  EXPECT_EQ(rows[2].parameter, "b");
+  ASSERT_EQ(rows[3].heads.size(), 1);
+  EXPECT_DOUBLE_EQ(rows[3].heads[0].mean, 0.75);
+
+  const std::string markdown = markdown_score_parameters(rows);
+  EXPECT_NE(markdown.find("| variant | score | parameter | layer | head 1 | head 2 | seeds |"),
+            std::string::npos)
+      << markdown;
+  EXPECT_NE(markdown.find("| full | ssa | n | 1 | 1.8 ± 3.2 | 2 ± 0 | 1-2 |"), std::string::npos)
+      << markdown;
+  EXPECT_NE(markdown.find("| full | ssa | n | 2 | 3 ± 0 | not finite | 1-2 |"), std::string::npos)
+      << markdown;
+  EXPECT_NE(markdown.find("| full | ssa | b | 1 | 0.5 ± 0 (all heads) |  | 1-2 |"),
+            std::string::npos)
+      << markdown;
+  EXPECT_EQ(markdown_score_parameters({}), "");
+}
+
 TEST(TableJson, WritesWhatIsUnknownAsNull) {
   const Json rows = Json::parse(to_json(Made().add("ssa", {0.5}).rows()).dump());
   EXPECT_EQ(rows[0]["mean"], 0.5);

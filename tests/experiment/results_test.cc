@@ -24,6 +24,7 @@ CellResult example(std::int64_t seed) {
   result.run = "runs/full/ssa/seed-1";
   result.metrics = {{"sigma=10/40/wrong", 0.5}, {"sigma=2/40/wrong", 0.25}};
   result.baselines = {{"constant", {{"sigma=2/40/wrong", 0.5}}}};
+  result.score_parameters = {{{"n", {1.5, 1.25}}}};
   result.config = {{"train", {{"steps", 1000}}}};
   result.options = Json::object();
   return result;
@@ -63,6 +64,7 @@ TEST_F(ResultsFile, KeepsLinesAndTheOrderOfMetrics) {
   EXPECT_EQ(results[1].seed, 2);
   EXPECT_EQ(results[1].metrics.dump(), example(2).metrics.dump());
   EXPECT_EQ(results[1].config, example(2).config);
+  EXPECT_EQ(results[1].score_parameters, example(2).score_parameters);
 }
 
 TEST_F(ResultsFile, ALineCutOffIsReportedAndReplaced) {
@@ -109,13 +111,35 @@ TEST_F(ResultsFile, AMissingFieldIsNamed) {
   }
 }
 
+TEST_F(ResultsFile, LinesOfEarlierVersionsHaveNoScoreParameters) {
+  append_result(file_, example(1));
+  Json line = Json::parse(text());
+  line.erase("score_parameters");
+  std::ofstream(file_) << line.dump() << "\n";
+  EXPECT_TRUE(read_results(file_, cut_off_)[0].score_parameters.empty());
+  for (const char* bad :
+       {"7", "[[1.5]]", R"([{"n": 1.5}])", R"([{"n": []}])", R"([{"n": ["x"]}])"}) {
+    line["score_parameters"] = Json::parse(bad);
+    std::ofstream(file_) << line.dump() << "\n";
+    try {
+      read_results(file_, cut_off_);
+      FAIL() << "no error: " << bad;
+    } catch (const std::runtime_error& error) {
+      const std::string told = error.what();
+      EXPECT_NE(told.find("results.jsonl:1: field \"score_parameters\""), std::string::npos)
+          << told;
+    }
+  }
+}
+
 TEST_F(ResultsFile, AreCollectedFromARunFolder) {
   Cell cell{"full", "ssa", 3, {}};
   cell.config.train.steps = 1000;
   const fs::path run = folder_ / cell.run();
   fs::create_directories(run / "evals");
   std::ofstream(run / "run.json") << R"({"parameters": 38000})";
-  std::ofstream(run / "evals/icl-shift.json") << R"({"step": 1000, "rows": [
+  std::ofstream(run / "evals/icl-shift.json") << R"({"step": 1000,
+   "score_parameters": [{"n": [1.5, 1.25], "b": [0.8]}], "rows": [
     {"shift": "none", "value": null, "points": 40, "predictor": "model", "metric": "wrong", "mean": 0.25},
     {"shift": "sigma", "value": 1000, "points": 40, "predictor": "model", "metric": "wrong", "mean": null},
     {"shift": "grid", "value": [1, 2.5], "points": 40, "predictor": "model", "metric": "wrong", "mean": 0.5},
@@ -127,6 +151,7 @@ TEST_F(ResultsFile, AreCollectedFromARunFolder) {
   const CellResult result = collect_result(cell, folder_, "icl-shift", Json::object());
   EXPECT_EQ(result.parameters, 38000);
   EXPECT_EQ(result.run, "runs/full/ssa/seed-3");
+  EXPECT_EQ(result.score_parameters.dump(), R"([{"n":[1.5,1.25],"b":[0.8]}])");
   EXPECT_EQ(result.metrics.at("none/40/wrong"), 0.25);
   EXPECT_TRUE(std::isnan(result.metrics.at("sigma=1000/40/wrong").get<double>()));
   EXPECT_EQ(result.metrics.at("grid=1x2.5/40/wrong"), 0.5);

@@ -95,6 +95,7 @@ def test_a_whole_comparison_then_nothing_left(ssa, tiny):
         assert (result["steps"], result["batch"], result["layers"], result["heads"]) == (3, 2, 1, 2)
         assert result["parameters"] == run["parameters"]
         evaluation = json.loads((out / result["run"] / "evals/icl-shift.json").read_text())
+        assert result["score_parameters"] == evaluation["score_parameters"]
         sampler = "plain" if result["variant"] == "every" else None
         assert (evaluation["step"], evaluation["sequences"], evaluation["sampler"]) == (3, 4, sampler)
         none = {
@@ -292,6 +293,24 @@ def test_configs_run_shrunk(ssa, config):
     assert "smoke run, no verdict" in done.stdout
     table = json.loads((ssa.folder / "out/table.json").read_text())
     assert {row["variant"] for row in table} == set(variants_of(ssa, config))
+
+
+def test_the_sweep_holds_fixed_what_it_says(ssa):
+    (config,) = (path for path in CONFIGS if path.stem == "icl-sweep")
+    ssa("reproduce", config, "--out", "out", "--smoke")
+    after = {result["score"]: result["score_parameters"] for result in results(ssa.folder / "out")}
+    assert after.pop("softmax") == [{}, {}]
+    expected = {label: (1.5, "") for label in ("ssa", "ssa-layer", "ssa-exp", "ssa-raw")}
+    expected["ssa-n-trained"] = (1.5, "b")
+    for n in (1, 1.5, 2, 3):
+        expected |= {f"ssa-n{n:g}": (n, "nb"), f"ssa-n{n:g}-b-trained": (n, "n")}
+    assert after.keys() == expected.keys()
+    for label, (n, fixed) in expected.items():
+        for name, initial in ("n", n), ("b", 0.8):
+            values = [value for layer in after[label] for value in layer[name]]
+            assert len(values) == (2 if label == "ssa-layer" else 8), "one a layer, or one a head"
+            assert values == pytest.approx([initial] * len(values), rel=0.02), "two steps do not go far"
+            assert (values == [initial] * len(values)) == (name in fixed), (label, name)
 
 
 def variants_of(ssa, config):

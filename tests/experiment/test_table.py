@@ -77,6 +77,7 @@ def make(ssa, seeds, steps=2000):
                     "run": f"runs/v/{score}/seed-{seed}",
                     "metrics": {"none/40/wrong": 0.0, "sigma=10/40/wrong": values[seed - 1], "sigma=2/40/wrong": None},
                     "baselines": {"constant": {"sigma=10/40/wrong": 0.5}},
+                    "score_parameters": [{"n": [1 + seed, 1.5]}] if score == "ssa" else [{}],
                     "config": cell_config(base, score, seed),
                     "options": {},
                 }
@@ -133,6 +134,8 @@ def test_means_intervals_and_verdicts(ssa):
     markdown = (ssa.folder / "table.md").read_text()
     assert f"`ssa reproduce {config} --out {out}`" in markdown
     assert "| sigma=10/40/wrong | 0.456 ± 0.087 | ssa | " in markdown
+    mean, half = interval([2, 3, 4, 5, 6])
+    assert f"\n| v | ssa | n | 1 | {mean:.1f} ± {half:.1f} | 1.5 ± 0 | 1-5 |\n" in markdown
     assert "icl-every, 3 layers, 8 heads, width 64, 38000 parameters, batch 64, 2000 steps" in markdown
 
 

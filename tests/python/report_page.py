@@ -1,22 +1,25 @@
-"""Makes a report by its command line and reads what stands in its HTML."""
+"""Makes pages by their command line, reads what stands in their HTML, opens them in a browser."""
 
 from __future__ import annotations
 
+import html.parser
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import ssa_attention
 
 # Absolute, so that a test may change the folder.
 _PACKAGES = str(Path(ssa_attention.__file__).parents[1].absolute())
 
 
-def run_report(*arguments) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "ssa_attention.report", *map(str, arguments)]
+def run_report(*arguments, module: str = "ssa_attention.report") -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", module, *map(str, arguments)]
     return subprocess.run(
         command,
         check=False,
@@ -37,3 +40,59 @@ def words(text: str) -> str:
 
 def section(text: str, name: str) -> str:
     return re.search(rf'<section id="{name}">(.*?)</section>', text, re.DOTALL)[1]
+
+
+class _References(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.found: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag, attributes):
+        self.found += [v for k, v in attributes if k in ("src", "href", "srcset", "action", "data", "poster")]
+        self.ids += [v for k, v in attributes if k == "id"]
+        assert tag not in ("link", "iframe", "object", "embed", "base")
+
+
+def assert_loads_nothing(text: str) -> None:
+    """That the page links to itself alone, and tells the browser to load nothing."""
+    references = _References()
+    references.feed(text)
+    assert references.found and all(r.startswith("#") for r in references.found)
+    assert {r[1:] for r in references.found} <= set(references.ids)
+    assert len(references.ids) == len(set(references.ids))
+    assert "default-src 'none'" in text
+    assert text.count("plotly.js v") == 1
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: no page was opened in it")
+
+
+def chromium(profile: Path, page: Path, *arguments) -> str:
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={profile}",
+        "--virtual-time-budget=30000",
+        *arguments,
+        page.as_uri(),
+    ]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=180).stdout
+
+
+def assert_drawn(document: str, figures: dict) -> None:
+    """That the browser drew every figure and had nothing to complain about."""
+    assert f'data-drawn="{len(figures)}"' in document
+    for name in figures:
+        place = document.index(f'id="{name}"')
+        assert 'class="main-svg"' in document[place : place + 2500], f"{name} was not drawn"
+    # JavaScript errors and blocked requests are written there.
+    assert re.search(r'<p id="trouble">(.*?)</p>', document, re.DOTALL)[1] == ""

@@ -14,6 +14,7 @@ LINEAR_SHIFTS = SHIFTS | {
     "grid": [[a, b] for a in (1, 2, 5) for b in (1, 2, 5)],
 }
 POINTS, HUGE_AT = 40, 11
+PARAMETERS = {"ssa": ["n", "b"], "temperature": ["tau"]}
 
 
 def write_json(path: Path, value) -> None:
@@ -53,7 +54,7 @@ def metrics_lines(rng: random.Random, score: str, steps: int, linear: bool, laye
     lines = []
     for step in range(20, steps + 1, 20):
         loss = 0.7 * math.exp(-step / (0.3 * steps)) + 0.02 * rng.uniform(0.8, 1.2)
-        names = {"ssa": ["n", "b"], "temperature": ["tau"]}.get(score, [])
+        names = PARAMETERS.get(score, [])
         drift = step / steps
         parameters = [
             {
@@ -147,6 +148,10 @@ def evaluation(rng: random.Random, task: str, score: str, steps: int) -> dict:
         "attention_sequences": 64,
         "chance": None if linear else 0.5,
         "majority": None if linear else 0.7,
+        "score_parameters": [
+            {name: [1 + 0.1 * k + rng.uniform(0, 0.5) for _ in range(4)] for name in PARAMETERS.get(score, [])}
+            for k in range(3)
+        ],
         "rows": rows,
         "attention": attention,
         "skipped": [{"shift": "length", "value": 400, "points": 400, "reason": "800 tokens, max_positions is 512"}],
@@ -199,6 +204,7 @@ def result_line(variant: str, score: str, seed: int, task: str, steps: int, resu
         "run": f"runs/{variant}/{score}/seed-{seed}",
         "metrics": metrics,
         "baselines": tables,
+        "score_parameters": result["score_parameters"],
     }
 
 

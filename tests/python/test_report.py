@@ -232,6 +232,69 @@ def test_parameters_over_time(study):
     assert not any(name.startswith("parameter-0-softmax") for name in study.figures)
 
 
+def _final(study, score: str, name: str) -> list[list[list[float]]]:
+    """[seed][layer][head] at the end of training."""
+    of_seeds = [study.evaluations[EVERY, score, seed]["score_parameters"] for seed in SEEDS]
+    return [[layer[name] for layer in layers] for layers in of_seeds]
+
+
+@pytest.mark.parametrize("name", ["n", "b"])
+def test_parameters_after_training_by_layer_and_head(study, name):
+    final = _final(study, "ssa", name)
+    figure = f"final-0-{name}"
+    line = study.trace(figure, "mean", "ssa")
+    means = [[sum(layer) / len(layer) for layer in layers] for layers in final]
+    summaries = [mean_interval(of_seeds) for of_seeds in zip(*means, strict=True)]
+    assert line["y"] == close([mean for mean, _ in summaries])
+    assert line["error_y"]["array"] == close([half for _, half in summaries])
+    assert [round(x) for x in line["x"]] == [1, 2, 3]
+    (dots,) = [t for t in study.figures[figure]["data"] if t["meta"]["kind"] == "heads"]
+    assert dots["y"] == [v for k in range(3) for layers in final for v in layers[k]]
+    assert dots["x"] == [x for x in line["x"] for _ in range(12)], "4 heads of 3 seeds"
+    assert dots["hovertext"][16].startswith("<b>ssa</b>, seed 2<br>layer 2, head 1<br>")
+    shown = words(section(study.text, "final-parameters"))
+    for k in range(3):
+        heads = [mean_interval([layers[k][h] for layers in final]) for h in range(4)]
+        cells = [statistics.with_interval(*summary) for summary in [*heads, summaries[k]]]
+        assert f"ssa, layer {k + 1} {' '.join(cells)}" in shown
+
+
+def test_heads_that_share_a_parameter(tmp_path):
+    for seed in SEEDS:
+        result = write_run(tmp_path / f"ssa-{seed}", "icl-every", "ssa", seed)
+        result["score_parameters"] = [{"n": [1.5 + k]} for k in range(3)]
+        synthetic_runs.write_json(tmp_path / f"ssa-{seed}" / "evals" / "icl-shift.json", result)
+    text = report.build([tmp_path])
+    line = next(t for t in embedded(text, "figures")["final-0-n"]["data"] if t["meta"]["kind"] == "mean")
+    assert line["y"] == [1.5, 2.5, 3.5]
+    assert "ssa, layer 2 2.50 ± 0 2.50 ± 0" in words(section(text, "final-parameters"))
+
+
+def test_scores_with_and_without_shared_heads_stand_in_one_table(tmp_path):
+    for score, heads in ("ssa", 1), ("ssa-heads", 4):
+        result = write_run(tmp_path / score, "icl-every", score, 1)
+        result["score_parameters"] = [{"n": [1.5] * heads}] * 3
+        synthetic_runs.write_json(tmp_path / score / "evals" / "icl-shift.json", result)
+    shown = words(section(report.build([tmp_path]), "final-parameters"))
+    assert "ssa, layer 1 one value for all heads 1.50" in shown
+    assert "ssa-heads, layer 1 1.50 1.50 1.50 1.50 1.50" in shown
+
+
+def test_files_of_earlier_versions_have_no_final_parameters(tmp_path):
+    result = write_run(tmp_path / "ssa", "icl-every", "ssa", 1)
+    del result["score_parameters"]
+    synthetic_runs.write_json(tmp_path / "ssa" / "evals" / "icl-shift.json", result)
+    assert 'id="final-parameters"' not in report.build([tmp_path])
+
+
+def test_a_sweep_has_a_colour_for_every_label(tmp_path):
+    labels = ["softmax", "ssa", *(f"ssa-{k}" for k in range(12))]
+    write_experiment(tmp_path / "sweep", labels, 1, (EVERY,))
+    figure = embedded(report.build([tmp_path / "sweep"]), "figures")["sigma-0"]
+    colours = [t["line"]["color"] for t in figure["data"] if t["meta"]["kind"] == "mean"]
+    assert len(set(colours)) == len(labels)
+
+
 def test_theorems(study):
     theorems = synthetic_runs.theorems()["theorems"]
     drawn = [t for name, f in study.figures.items() if name.startswith("theorem-") for t in f["data"]]
@@ -329,7 +392,7 @@ def test_results_alone_are_enough(tmp_path, study):
         (tmp_path / "quick").mkdir(exist_ok=True)
         shutil.copy(study.root / name, tmp_path / "quick" / name)
     figures = embedded(report.build([tmp_path / "quick"]), "figures")
-    for name in ("sigma-0", "huge-0-after", "coefficients-1"):
+    for name in ("sigma-0", "huge-0-after", "coefficients-1", "final-0-n"):
         assert figures[name] == study.figures[name]
     assert not any(name.startswith("training") for name in figures)
 

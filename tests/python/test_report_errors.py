@@ -74,6 +74,14 @@ BROKEN = {
         lambda r: _edit(r / RUN / "evals/icl-shift.json", lambda v: v["rows"].append(v["rows"][0])),
         "the same predictor, shift, points and metric stand twice",
     ),
+    "score parameters that are no objects": (
+        lambda r: _edit(r / RUN / "evals/icl-shift.json", lambda v: v.update(score_parameters=[1.5])),
+        'icl-shift.json:1: "score_parameters" must be a list of objects, one per layer',
+    ),
+    "a score parameter that is no list": (
+        lambda r: _edit(r / RUN / "evals/icl-shift.json", lambda v: v["score_parameters"][1].update(n=1.5)),
+        'icl-shift.json:1: "n" must be a list, found a number',
+    ),
     "a metric of unknown form": (
         lambda r: _replace_line(
             r / "results.jsonl",

@@ -42,6 +42,7 @@ def build(roots: list[Path], theory: Path | None = None) -> str:
         sections.positions_section,
         sections.attention_section,
         sections.parameters_section,
+        sections.final_parameters_section,
         sections.training_section,
         sections.theorems_section,
         comparison.table_section,

@@ -3,30 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
 from pathlib import Path
 
 from . import ReportError, build
-
-
-def _write(path: Path, text: str) -> None:
-    """Under a temporary name beside it, synced, then renamed: never half a report."""
-    try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise ReportError(f"{path}: cannot be written: {error.strerror}") from None
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            os.fchmod(descriptor, 0o644)
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(temporary, path)
-    except OSError as error:
-        os.unlink(temporary)
-        raise ReportError(f"{path}: cannot be written: {error.strerror}") from None
+from .page import write_page
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -55,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         text = build(options.runs, options.theory)
-        _write(options.output, text)
+        write_page(options.output, text)
     except ReportError as error:
         print(f"report: {error}", file=sys.stderr)
         return 1

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import plotly.graph_objects as go
 
-from .panel import BASELINE_DASHES, Axis, Panel, layer_colour, log_ticks, metric_axis
+from .panel import BASELINE_DASHES, Axis, Panel, layer_colour, log_ticks, metric_axis, translucent
 from .reading import MODEL, Attention, Cell, Condition, order_scores
-from .statistics import Summary, plain, summarise
+from .statistics import Summary, plain, summarise, with_interval
 
 MAX_POINTS = 400  # of one line over steps; longer series are averaged in buckets
 
@@ -258,6 +258,59 @@ def score_parameter(cells: list[Cell], name: str) -> tuple[go.Figure, int] | Non
             meta={"kind": "mean", "name": f"layer {layer}"},
         )
     return (panel.figure, layers) if drawn else None
+
+
+def with_parameter(cells: list[Cell], name: str) -> list[Cell]:
+    """The cells whose score has that parameter and whose files tell where it went."""
+    return [c for c in cells if any(name in layer for layer in c.parameters)]
+
+
+def final_parameter(cells: list[Cell], name: str, colours: dict[str, str]) -> go.Figure:
+    """One parameter of the scores after training: a dot for every head of every seed; beside each other the means
+    over heads, summarised over seeds, with their interval as a bar."""
+    by_score = _by_score(with_parameter(cells, name))
+    panel = Panel("layer", Axis(name))
+    layers = max(len(c.parameters) for c in cells)
+    for order, (score, of_score) in enumerate(by_score.items()):
+        colour = colours[score]
+        beside = 0.7 * ((order + 0.5) / len(by_score) - 0.5)
+        heads = [
+            (k + 1, h + 1, c.seed, value)
+            for k in range(len(of_score[0].parameters))
+            for c in of_score
+            for h, value in enumerate(c.parameters[k][name])
+        ]
+        panel.figure.add_scatter(
+            x=[layer + beside for layer, _, _, _ in heads],
+            y=[value for _, _, _, value in heads],
+            mode="markers",
+            marker={"size": 4, "color": translucent(colour, 0.45)},
+            hovertext=[f"<b>{score}</b>, seed {s}<br>layer {k}, head {h}<br>{plain(v, 4)}" for k, h, s, v in heads],
+            hoverinfo="text",
+            meta={"kind": "heads", "name": score},
+        )
+        means = layer_means(of_score, name)
+        panel.figure.add_scatter(
+            x=[k + 1 + beside for k in range(len(means))],
+            y=[s.mean for s in means],
+            error_y={"type": "data", "array": [s.interval for s in means], "thickness": 1.5, "width": 4},
+            name=score,
+            mode="markers",
+            marker={"size": 8, "color": colour, "symbol": "diamond"},
+            hovertext=[
+                f"<b>{score}</b><br>layer {k}, mean over heads<br>{with_interval(s.mean, s.interval)}"
+                for k, s in enumerate(means, start=1)
+            ],
+            hoverinfo="text",
+            meta={"kind": "mean", "name": score},
+        )
+    panel.figure.update_layout(height=320)
+    return panel.figure.update_xaxes(tickvals=list(range(1, layers + 1)), range=[0.5, layers + 0.5])
+
+
+def layer_means(cells: list[Cell], name: str) -> list[Summary]:
+    """For each layer a parameter's mean over heads, summarised over the seeds of one score."""
+    return [summarise(summarise(c.parameters[k][name]).mean for c in cells) for k in range(len(cells[0].parameters))]
 
 
 # Open and larger one after the other: curves that coincide (softmax, temperature 1) stay visible.

@@ -28,7 +28,9 @@
     for (const entry of entries) if (entry.isIntersecting) draw(entry.target.id);
   }, { rootMargin: '400px' });
   for (const id of waiting) view.observe(document.getElementById(id));
-  const idle = window.requestIdleCallback || ((work) => setTimeout(work, 30));
+  // A busy browser may never call itself idle: after the timeout it draws all the same.
+  const idle = window.requestIdleCallback ? (work) => requestIdleCallback(work, { timeout: 200 })
+    : (work) => setTimeout(work, 30);
   const next = () => {
     if (!waiting.size) return;
     draw(waiting.values().next().value);

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from html import escape
 from importlib import resources
+from pathlib import Path
 
 import plotly.graph_objects as go
 import plotly.offline
 
 from .panel import BASELINE_COLOUR, BASELINE_DASHES
+from .reading import ReportError
 
 # The browser is told to load nothing from anywhere; scripts and styles stand in the file.
 _POLICY = (
@@ -119,3 +123,21 @@ def panels(figures: list[str]) -> str:
     """Three to a row where there is room; two where three would leave one alone."""
     wide = len(figures) in (1, 2, 4)
     return f'<div class="panels{" wide" if wide else ""}">\n{"".join(figures)}</div>\n'
+
+
+def write_page(path: Path, text: str) -> None:
+    """Under a temporary name beside it, synced, then renamed: never half a page. Raises ReportError."""
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise ReportError(f"{path}: cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(descriptor, 0o644)
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+    except OSError as error:
+        os.unlink(temporary)
+        raise ReportError(f"{path}: cannot be written: {error.strerror}") from None

@@ -14,6 +14,8 @@ from .statistics import MIN_SEEDS, Summary, count, plain, with_interval
 # Okabe and Ito's colours, told apart by colour-blind readers too.
 _COLOURS = {"softmax": "#d55e00", "ssa": "#0072b2"}
 _MORE_COLOURS = ["#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6a3d9a", "#7f4f24"]
+# For sweeps, where a colour for each label matters more than telling all of them apart at a glance.
+_MORE_COLOURS += ["#e6ab02", "#111827", "#99c140", "#b10060", "#f4978e", "#0b6e75", "#b39ddb", "#e31a1c"]
 BASELINE_COLOUR = "#6b7280"
 BASELINE_DASHES = {
     "constant": "dot",
@@ -108,7 +110,7 @@ def template() -> dict:
     return {"layout": layout.to_plotly_json()}
 
 
-def _translucent(colour: str, opacity: float) -> str:
+def translucent(colour: str, opacity: float) -> str:
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"
 
@@ -183,7 +185,7 @@ class Panel:
                     y=[p[1] for p in points],
                     mode="markers",
                     hoverinfo="skip",
-                    marker={"size": 4, "color": _translucent(colour, 0.5)},
+                    marker={"size": 4, "color": translucent(colour, 0.5)},
                     meta={"kind": "seeds", "name": name},
                 )
             )
@@ -212,7 +214,7 @@ class Panel:
             fill="toself",
             mode="lines",
             line={"width": 0},
-            fillcolor=_translucent(colour, 0.09),
+            fillcolor=translucent(colour, 0.09),
             hoverinfo="skip",
             meta={"kind": "range"},
         )
@@ -236,7 +238,7 @@ class Panel:
                 fill="toself",
                 mode="lines",
                 line={"width": 0},
-                fillcolor=_translucent(colour, 0.18),
+                fillcolor=translucent(colour, 0.18),
                 hoverinfo="skip",
                 meta={"kind": "band"},
             )

@@ -29,6 +29,10 @@ class Condition:
     metric: str
 
 
+# The score's parameters by layer: {"n": one value per head, or a single one that they share}.
+Parameters = list[dict[str, list[float | None]]]
+
+
 @dataclass(frozen=True)
 class Attention:
     """Means over sequences of one head of one layer under one shift."""
@@ -52,6 +56,7 @@ class Evaluation:
     means: dict[tuple[str, Condition], float | None] = field(default_factory=dict)  # by (predictor, condition)
     per_position: dict[tuple[str, Condition], list[float | None]] = field(default_factory=dict)
     attention: list[Attention] = field(default_factory=list)
+    parameters: Parameters = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)  # conditions without rows, and why
 
 
@@ -91,6 +96,7 @@ class Cell:
     facts: dict  # parameters, layers, width, heads, batch, seconds: whatever is known
     run: Run | None
     means: dict[tuple[str, Condition], float | None]  # by (predictor, condition)
+    parameters: Parameters = field(default_factory=list)  # after training; empty where nothing tells
 
     @property
     def evaluation(self) -> Evaluation | None:
@@ -195,7 +201,7 @@ def need(record, key: str, kind: type, where: str):
     return value
 
 
-def _check_schema(record, where: str) -> None:
+def check_schema(record, where: str) -> None:
     schema = need(record, "schema", int, where)
     if schema != SCHEMA:
         raise ReportError(f"{where}: schema {schema} is unknown; this version reads schema {SCHEMA}")
@@ -208,12 +214,28 @@ def _value(raw, where: str) -> tuple[float, ...]:
     return tuple(float(n) for n in numbers)
 
 
-def _numbers(record: dict, key: str, where: str, length: int | None = None) -> list:
+def need_numbers(record: dict, key: str, where: str, length: int | None = None) -> list:
     numbers = need(record, key, list, where)
     if not all(type(n) in (int, float, type(None)) for n in numbers) or length not in (None, len(numbers)):
         count = f"{length} numbers" if length is not None else "numbers"
         raise ReportError(f'{where}: "{key}" must be a list of {count}')
     return numbers
+
+
+def need_parameters(record: dict, where: str, length: int | None = None) -> Parameters:
+    """record["score_parameters"], each parameter a list of that many numbers (None: of any)."""
+    layers = need(record, "score_parameters", list, where)
+    for layer in layers:
+        if not isinstance(layer, dict):
+            raise ReportError(f'{where}: "score_parameters" must be a list of objects, one per layer')
+        for name in layer:
+            need_numbers(layer, name, where, length)
+    return layers
+
+
+def _optional_parameters(record: dict, where: str) -> Parameters:
+    """None in files of earlier versions."""
+    return need_parameters(record, where) if "score_parameters" in record else []
 
 
 def condition_of_key(key: str, where: str) -> Condition:
@@ -240,13 +262,14 @@ def _condition_and_value(row, where: str) -> tuple[str, tuple[float, ...]]:
 def read_evaluation(path: Path) -> Evaluation:
     record = load_json(path)
     where = f"{path}:1"
-    _check_schema(record, where)
+    check_schema(record, where)
     evaluation = Evaluation(
         need(record, "sequences", int, where),
         need(record, "data_seed", int, where),
         _optional(record, "chance", float, where),
         _optional(record, "majority", float, where),
         _optional(record, "huge_position", int, where),
+        parameters=_optional_parameters(record, where),
     )
     for index, row in enumerate(need(record, "rows", list, where)):
         _read_row(row, f"{path}: rows[{index}]", evaluation)
@@ -273,7 +296,7 @@ def _read_row(row, at: str, evaluation: Evaluation) -> None:
         raise ReportError(f"{at}: the same predictor, shift, points and metric stand twice")
     evaluation.means[key] = need(row, "mean", float, at)
     if row.get("per_position") is not None:
-        evaluation.per_position[key] = _numbers(row, "per_position", at)
+        evaluation.per_position[key] = need_numbers(row, "per_position", at)
 
 
 def _read_metrics(path: Path) -> tuple[list[dict], list[dict]]:
@@ -287,11 +310,8 @@ def _read_metrics(path: Path) -> tuple[list[dict], list[dict]]:
             validation.append(line)
             continue
         need(line, "loss", float, where)
-        for layer in need(line, "score_parameters", list, where) if "score_parameters" in line else []:
-            if not isinstance(layer, dict):
-                raise ReportError(f'{where}: "score_parameters" must be a list of objects, one per layer')
-            for name in layer:
-                _numbers(layer, name, where, length=3)
+        if "score_parameters" in line:
+            need_parameters(line, where, length=3)
         training.append(line)
     return training, validation
 
@@ -300,7 +320,7 @@ def read_run(path: Path) -> Run:
     information_path = path / "run.json"
     information = load_json(information_path)
     where = f"{information_path}:1"
-    _check_schema(information, where)
+    check_schema(information, where)
     need(information, "score", str, where)
     need(information, "parameters", int, where)
     config = need(information, "config", dict, where)
@@ -335,6 +355,7 @@ def _cell_of_run(run: Run, experiment: str | None, variant: str, score: str, see
         _run_facts(run),
         run,
         means,
+        run.evaluation.parameters if run.evaluation else [],
     )
 
 
@@ -359,6 +380,7 @@ def _cell_of_result(root: Path, experiment: str, where: str, line: dict) -> Cell
         facts,
         run,
         means,
+        _optional_parameters(line, where) or (run.evaluation.parameters if run and run.evaluation else []),
     )
 
 
@@ -370,7 +392,7 @@ def _read_table(path: Path) -> list[dict]:
         at = f"{path}: row {index}"
         for key in ("variant", "metric", "score", "verdict"):
             need(row, key, str, at)
-        _numbers(row, "seeds", at)
+        need_numbers(row, "seeds", at)
         need(row, "steps", int, at)
         for key in ("mean", "interval", "difference", "difference_interval"):
             need(row, key, float, at)
@@ -402,7 +424,7 @@ def read_theorems(path: Path) -> list[dict]:
     """What `ssa theory --json` wrote."""
     record = load_json(path)
     where = f"{path}:1"
-    _check_schema(record, where)
+    check_schema(record, where)
     theorems = need(record, "theorems", list, where)
     for index, theorem in enumerate(theorems):
         at = f"{path}: theorems[{index}]"
@@ -412,8 +434,8 @@ def read_theorems(path: Path) -> list[dict]:
             raise ReportError(f'{at}: "axis" must be "linear" or "log", found "{theorem["axis"]}"')
         for key in ("fitted_slope", "predicted_slope"):
             need(theorem, key, float, at)
-        x = _numbers(theorem, "x", at)
-        _numbers(theorem, "log_miss", at, length=len(x))
+        x = need_numbers(theorem, "x", at)
+        need_numbers(theorem, "log_miss", at, length=len(x))
     return theorems
 
 

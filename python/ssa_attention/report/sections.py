@@ -19,7 +19,7 @@ from .comparison import (
 from .page import Page, legend, panels, table
 from .panel import Axis, base_metric, layer_colour, metric_axis, palette
 from .reading import MODEL, Cell, Condition, Study, order_scores
-from .statistics import count, plain, thousands
+from .statistics import count, plain, summarise, thousands, with_interval
 
 _LINE = "The line is the mean over seeds, the band its 95 % interval; with fewer than 3 seeds each seed is a dot."
 _X_TITLES = {
@@ -328,6 +328,53 @@ def parameters_section(study: Study, page: Page) -> None:
             "and seeds; the band reaches from the smallest to the largest head (means over seeds).</p>"
         )
         page.section("parameters", "Score parameters over time", lead + body)
+
+
+def final_parameters_section(study: Study, page: Page) -> None:
+    """Where the parameters ended, by layer and head."""
+    colours = palette(study)
+    body, shown = "", []
+    for i, variant, cells in _numbered(study):
+        names = list(dict.fromkeys(name for c in cells for layer in c.parameters for name in layer))
+        if not names:
+            continue
+        of_names = [(name, figures.with_parameter(cells, name)) for name in names]
+        shown += [c.score for _, known in of_names for c in known]
+        drawn = [
+            page.panel(f"final-{i}-{name}", name, _seeds(known), figures.final_parameter(known, name, colours))
+            for name, known in of_names
+        ]
+        tables = "".join(_parameter_table(name, known) for name, known in of_names)
+        body += (
+            f'<h3 id="final-{i}">{escape(variant)}</h3>{panels(drawn)}'
+            f"<details><summary>Values of every layer and head</summary>{tables}</details>"
+        )
+    if body:
+        lead = (
+            "<p>The parameters of the scoring functions in the evaluated checkpoint. A dot is one head of one seed, a "
+            "diamond the mean over heads and seeds, its bar the 95 % interval over seeds. Parameters that are fixed "
+            "stay where they began. The tables give each head's mean over seeds with its interval; heads of different "
+            "seeds have nothing in common but their place.</p>"
+        )
+        key = legend({score: colours[score] for score in order_scores(shown)})
+        page.section("final-parameters", "Score parameters after training", lead + key + body)
+
+
+def _parameter_table(name: str, cells: list[Cell]) -> str:
+    """Layers of every score down, heads across; one wide entry where the heads share the value."""
+    heads = max(len(layer[name]) for c in cells for layer in c.parameters)
+    columns = [f"{name}: score and layer", *(f"Head {h + 1}" for h in range(heads)), "Mean over heads"]
+    rows = []
+    for score in order_scores(c.score for c in cells):
+        of_score = [c for c in cells if c.score == score]
+        for k, mean in enumerate(figures.layer_means(of_score, name)):
+            of_heads = zip(*(c.parameters[k][name] for c in of_score), strict=True)
+            summaries = [*map(summarise, of_heads), mean]
+            entries = [f"<td>{with_interval(s.mean, s.interval)}</td>" for s in summaries]
+            if len(entries) < heads + 1:
+                entries[:-1] = [f"<td colspan={heads}>one value for all heads</td>"]
+            rows.append(f"<tr><th scope=row>{escape(score)}, layer {k + 1}</th>{''.join(entries)}</tr>")
+    return table([f"<th scope=col>{escape(column)}</th>" for column in columns], rows)
 
 
 def training_section(study: Study, page: Page) -> None:
