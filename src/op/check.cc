@@ -206,8 +206,8 @@ void check_values(const AttentionCall& call) {
     TORCH_CHECK_VALUE(length.min().item<double>() == length.max().item<double>() &&
                           length.min().item<double>() >= static_cast<double>(longest),
                       kOp, "parameter ", score.params[0].name, " of score \"", score.name,
-                      "\" must be one number for all heads, at least the length ",
-                      longest, ", got ", length);
+                      "\" must be one number for all heads, at least the length ", longest,
+                      ", got ", length);
   }
   if (call.key_lengths) {
     const at::Tensor lengths = call.key_lengths->to(at::kCPU).contiguous();

@@ -20,8 +20,8 @@ constexpr std::int64_t kChunkRows = 128;
 constexpr double kLeastSum = 1e-6;
 
 /// Query rows and the keys that they meet one by one: with causality the keys at the same
-/// positions, without it all if they are few (sums over few keys cancel: dk had 10 times the error
-/// of eager PyTorch), else none. The keys in front of those, all rows see.
+/// positions; without it all if they are few (through sums, the largest error of dk in 30 problems
+/// of 3 keys was 40 times that of eager PyTorch), else none. All rows see the keys in front.
 struct Chunk {
   std::int64_t row, rows, key, keys;
 };
@@ -211,7 +211,7 @@ at::Tensor Cosformer::through_chunk(const Chunk& chunk, const at::Tensor& d_out,
   const at::Tensor d_weighted = d_out / total;
   // ds = dw − Σ w·dw with dw = d_weighted·v, summed from these very numbers: where a row sees few
   // keys they cancel and total may be small. With the sum from out, dk had 8 times the error of
-  // eager PyTorch.
+  // eager PyTorch in a problem of 150 rows.
   const at::Tensor d_scores = at::matmul(d_weighted, transposed(value));
   at::Tensor centre = (in_front.narrow(-1, 0, dv) / total).mul_(d_weighted).sum(-1, true);
   centre.add_((scores / total).mul_(d_scores).sum(-1, true));

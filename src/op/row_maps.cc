@@ -4,6 +4,7 @@
 
 #include <array>
 #include <limits>
+#include <tuple>
 
 namespace ssa {
 namespace {
@@ -187,9 +188,9 @@ at::Tensor sa_softmax(const ScoreRows& rows) {
 
 RowGradients sa_softmax_gradients(const ScoreRows& rows, const at::Tensor& weights,
                                   const at::Tensor& d_weights) {
-  // ds = p·((1 + s)·dw − Σ w·dw)
-  at::Tensor d_scores = (rows.scores + 1).mul_(d_weights);
-  d_scores.sub_((weights * d_weights).sum(-1, true)).mul_(visible_softmax(rows));
+  // ds = p·(s·dw − Σ w·dw + dw), in this order: of a row of one key, dw is left whole
+  at::Tensor d_scores = rows.scores * d_weights;
+  d_scores.sub_((weights * d_weights).sum(-1, true)).add_(d_weights).mul_(visible_softmax(rows));
   return {d_scores, {}};
 }
 
