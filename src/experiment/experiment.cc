@@ -60,6 +60,16 @@ toml::table& as_table(toml::node& node, const std::string& what, const std::stri
   return *node.as_table();
 }
 
+/// The scores with every scoring function in the place of "*".
+std::vector<std::string> expanded(const std::vector<std::string>& scores) {
+  std::vector<std::string> out;
+  for (const std::string& score : scores) {
+    const std::vector<std::string> names = score == "*" ? score_names() : std::vector{score};
+    out.insert(out.end(), names.begin(), names.end());
+  }
+  return out;
+}
+
 /// A [[variant]]: which scores and seeds it is run with, and its own settings.
 struct Variant {
   std::string name;
@@ -90,6 +100,7 @@ Variant read_variant(toml::table& table, const ExperimentConfig& experiment,
   }
   for (const std::string& key : own) table.erase(key);
   check_name(variant.name, "variant name", origin);
+  variant.scores = expanded(variant.scores);
   check_distinct(variant.scores, "variant.scores", origin);
   variant.settings = toml_settings(table, file);
   return variant;
@@ -188,6 +199,7 @@ ExperimentConfig read_experiment(toml::table& table, const std::string& file) {
     read_field(settings, key.str(), value, file);
   }
   check_name(settings.name, "experiment.name", file);
+  settings.scores = expanded(settings.scores);
   check_distinct(settings.scores, "experiment.scores", file);
   check_distinct(settings.evaluations, "experiment.evaluations", file);
   return settings;

@@ -34,7 +34,8 @@ struct ExperimentConfig {
     using C = ExperimentConfig;
     visit(Field{.name = "name", .help = "letters, digits, dots and dashes; names the folder"},
           &C::name);
-    visit(Field{.name = "scores", .help = "scoring functions, or labels of [scores.LABEL]"},
+    visit(Field{.name = "scores",
+                .help = "scoring functions, or labels of [scores.LABEL]; \"*\" is every function"},
           &C::scores);
     visit(Field{.name = "seeds", .help = "how many: seeds 1, 2, …", .least = 1}, &C::seeds);
     visit(Field{.name = "evaluations", .help = "what is measured", .choices = {"icl-shift"}},

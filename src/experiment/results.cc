@@ -12,6 +12,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 
 #include "train/files.h"
@@ -145,6 +146,20 @@ void add_attention(Json& metrics, const Json& evaluation, const std::string& ori
   }
 }
 
+/// Of a step, from the last training line of metrics.jsonl: the machine's time, whatever else it
+/// did.
+void add_training_time(Json& metrics, const fs::path& run) {
+  const fs::path file = run / "metrics.jsonl";
+  std::istringstream lines(read_text(file));
+  for (std::string line; std::getline(lines, line);) {
+    const Json values = Json::parse(line);
+    if (!values.contains("seconds")) continue;
+    metrics["training/milliseconds-per-step"] =
+        1000 * number(values, "seconds", file.string()) /
+        static_cast<double>(field<std::int64_t>(values, "step", file.string()));
+  }
+}
+
 }  // namespace
 
 std::vector<CellResult> read_results(const fs::path& file, bool& cut_off) {
@@ -224,6 +239,7 @@ CellResult collect_result(const Cell& cell, const fs::path& folder, const std::s
     place[key] = number(row, "mean", origin);
   }
   add_attention(r.metrics, values, origin);
+  add_training_time(r.metrics, folder / cell.run());
   r.score_parameters = score_parameters(values, origin);
   return r;
 }

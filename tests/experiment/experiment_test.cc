@@ -67,6 +67,18 @@ TEST_F(ExperimentFile, GivesCellsSeedsOutermost) {
                                              "full softmax seed 2", "full ssa seed 2"}));
 }
 
+TEST_F(ExperimentFile, AStarIsEveryScoringFunction) {
+  const Experiment experiment =
+      load(changed("scores = [\"softmax\", \"frozen\"]", "scores = [\"*\", \"frozen\"]"));
+  std::vector<std::string> labels;
+  for (const Cell& cell : experiment.cells) {
+    if (cell.variant == "bare") labels.push_back(cell.score);
+  }
+  std::vector<std::string> expected = score_names();
+  expected.emplace_back("frozen");
+  EXPECT_EQ(labels, expected);
+}
+
 TEST_F(ExperimentFile, VariantsAndScoresGoOverTheBase) {
   const Experiment experiment = load(kMinimal);
   const Cell& full = experiment.cells[0];
