@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -32,12 +34,24 @@ struct ReproduceOptions {
   bool list = false, table = false, all_metrics = false, smoke = false;
 };
 
-/// The experiment; with --smoke one seed of 2 steps a cell, evaluated on a few sequences.
+/// What --smoke tries: one seed, every score of the experiment once, every variant with two scores.
+void keep_smoke_cells(std::vector<Cell>& cells) {
+  std::set<std::string> tried;
+  std::map<std::string, int> of_variant;
+  std::erase_if(cells, [&](const Cell& cell) {
+    if (cell.seed > 1 || (of_variant[cell.variant] >= 2 && tried.contains(cell.score))) return true;
+    ++of_variant[cell.variant];
+    tried.insert(cell.score);
+    return false;
+  });
+}
+
+/// The experiment; with --smoke a few cells of 2 steps, evaluated on a few sequences.
 Experiment load(ReproduceOptions& options) {
   Experiment experiment = load_experiment(
       options.file, options.smoke ? settings_of(smoke_values(), "--smoke") : Settings());
   if (options.smoke) {
-    std::erase_if(experiment.cells, [](const Cell& cell) { return cell.seed > 1; });
+    keep_smoke_cells(experiment.cells);
     experiment.evaluation["sequences"] = 2;
     experiment.evaluation["grid"] = "reduced";
   }
@@ -108,6 +122,23 @@ constexpr const char* kParametersHead =
     "interval; "
     "those that are fixed stay where they began.\n\n";
 
+/// Writes the generated part of a page: between these two lines where the file has them, so that a
+/// text may stand around a table and outlive its next run; else the whole file.
+void write_markdown(const fs::path& file, const std::string& generated) {
+  const std::string begin = "<!-- generated:begin -->\n", end = "<!-- generated:end -->\n";
+  std::string before, after;
+  if (fs::exists(file)) {
+    std::ifstream in(file, std::ios::binary);
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    const std::size_t first = text.find(begin), last = text.find(end);
+    if (first != std::string::npos && last != std::string::npos && first < last) {
+      before = text.substr(0, first);
+      after = text.substr(last + end.size());
+    }
+  }
+  write_file(file, before + begin + generated + end + after);
+}
+
 /// Prints the table, writes table.json and, if asked for, the Markdown file.
 void show_table(const Experiment& experiment, const ReproduceOptions& options) {
   bool cut_off = false;
@@ -139,10 +170,11 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
   if (!options.markdown.empty()) {
     const std::string parameters =
         markdown_score_parameters(final_score_parameters(experiment, results));
-    write_file(options.markdown,
-               fmt::format("# {}\n\nCommand: `{}`\n\n{}\n{}{}{}", experiment.settings.name,
-                           command_line(options), format_table(shown, TableStyle::kMarkdown), notes,
-                           parameters.empty() ? "" : kParametersHead, parameters));
+    write_markdown(
+        options.markdown,
+        fmt::format("## Table\n\nCommand: `{} --markdown {}`\n\n{}\n{}{}{}", command_line(options),
+                    options.markdown.string(), format_table(shown, TableStyle::kMarkdown), notes,
+                    parameters.empty() ? "" : kParametersHead, parameters));
   }
   fmt::print("\nAll {} rows: {}\nReport: python -m ssa_attention.report {} -o report.html\n",
              rows.size(), (options.out / "table.json").string(), options.out.string());
@@ -207,8 +239,11 @@ void add_reproduce(CLI::App& app, int& exit_code) {
   app.add_flag("--table", options->table, "print the table of what is finished; run nothing")
       ->excludes("--list");
   app.add_flag("--all-metrics", options->all_metrics, "print every metric, not experiment.metrics");
-  app.add_flag("--smoke", options->smoke, "try it: one seed, 2 steps a cell");
-  app.add_option("--markdown", options->markdown, "also write the table to this Markdown file");
+  app.add_flag("--smoke", options->smoke,
+               "try it: 2 steps a cell, one seed, every score once, every variant with two scores");
+  app.add_option("--markdown", options->markdown,
+                 "also write the table to this Markdown file, or into it between the lines "
+                 "<!-- generated:begin --> and <!-- generated:end -->");
   app.footer(
       "Finished cells are kept in results.jsonl; the same command goes on where it stopped.\n"
       "Example: ssa reproduce configs/experiments/quick.toml --out runs/quick");

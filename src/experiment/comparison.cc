@@ -31,18 +31,39 @@ double metric_value(const CellResult& result, const std::string& metric) {
   return number_or_nan(result.metrics.at(metric));
 }
 
-/// Values of one score minus those of softmax, for the seeds that both have.
-std::vector<double> paired_differences(const Group& group, const std::string& score,
-                                       const std::string& metric) {
-  std::vector<double> differences;
+/// (score, softmax) for the seeds that both have.
+std::vector<std::pair<double, double>> paired_values(const Group& group, const std::string& score,
+                                                     const std::string& metric) {
+  std::vector<std::pair<double, double>> pairs;
   const auto baseline = group.find(std::string(kBaselineScore));
-  if (baseline == group.end() || score == kBaselineScore) return differences;
+  if (baseline == group.end() || score == kBaselineScore) return pairs;
   for (const auto& [seed, result] : group.at(score)) {
     const auto other = baseline->second.find(seed);
     if (other == baseline->second.end() || !other->second->metrics.contains(metric)) continue;
-    differences.push_back(metric_value(*result, metric) - metric_value(*other->second, metric));
+    pairs.emplace_back(metric_value(*result, metric), metric_value(*other->second, metric));
   }
-  return differences;
+  return pairs;
+}
+
+std::vector<double> differences(const std::vector<std::pair<double, double>>& pairs) {
+  std::vector<double> values;
+  for (const auto& [score, softmax] : pairs) values.push_back(score - softmax);
+  return values;
+}
+
+/// Empty where the metric is a share, or a value is not above 0.
+std::vector<double> log_ratios(const std::vector<std::pair<double, double>>& pairs,
+                               const std::string& metric) {
+  std::vector<double> values;
+  if (metric.find("relative-error") == std::string::npos &&
+      metric.find("squared-error") == std::string::npos) {
+    return values;
+  }
+  for (const auto& [score, softmax] : pairs) {
+    if (!(score > 0 && softmax > 0)) return {};
+    values.push_back(std::log(score / softmax));
+  }
+  return values;
 }
 
 std::string verdict(const Estimate& difference, std::int64_t steps) {
@@ -73,7 +94,7 @@ ComparisonRow make_row(const Group& group, const std::string& score, const std::
     seeds.push_back(seed);
   }
   const CellResult& first = *group.at(score).begin()->second;
-  const std::vector<double> differences = paired_differences(group, score, metric);
+  const auto pairs = paired_values(group, score, metric);
   ComparisonRow row{first.variant,
                     first.task,
                     first.evaluation,
@@ -87,10 +108,11 @@ ComparisonRow make_row(const Group& group, const std::string& score, const std::
                     first.parameters,
                     std::move(seeds),
                     estimate(values),
-                    estimate(differences),
+                    estimate(differences(pairs)),
+                    estimate(log_ratios(pairs, metric)),
                     "",
                     baseline_values(first, metric)};
-  row.verdict = verdict(row.difference, row.steps);
+  row.verdict = verdict(row.log_ratio.count > 0 ? row.log_ratio : row.difference, row.steps);
   return row;
 }
 
@@ -181,6 +203,11 @@ Json to_json(const std::vector<ComparisonRow>& rows) {
   // nlohmann/json writes a number that is not finite as null.
   for (const ComparisonRow& row : rows) {
     const bool paired = row.difference.count > 0;
+    const auto ratio = [&](int side) {
+      const Estimate& log = row.log_ratio;
+      return log.count > 0 ? Json(std::exp(log.mean + side * (side == 0 ? 0 : log.half_width)))
+                           : Json();
+    };
     Json baselines = Json::object();
     for (const auto& [name, value] : row.baselines) baselines[name] = value;
     out.push_back({{"variant", row.variant},
@@ -199,6 +226,9 @@ Json to_json(const std::vector<ComparisonRow>& rows) {
                    {"interval", row.value.half_width},
                    {"difference", paired ? Json(row.difference.mean) : Json()},
                    {"difference_interval", paired ? Json(row.difference.half_width) : Json()},
+                   {"ratio", ratio(0)},
+                   {"ratio_low", ratio(-1)},
+                   {"ratio_high", ratio(+1)},
                    {"verdict", row.verdict},
                    {"baselines", baselines}});
   }

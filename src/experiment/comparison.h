@@ -25,6 +25,9 @@ struct ComparisonRow {
   Estimate value;
   /// Score minus softmax, paired by seed; count 0 for softmax itself and where it was not run.
   Estimate difference;
+  /// log(score / softmax), paired by seed, of metrics whose values span decades (relative and
+  /// squared errors); count 0 for others. Where it is there, the verdict is its.
+  Estimate log_ratio;
   /// "lower", "higher", "no difference measurable", or why there is no verdict; "" for softmax.
   std::string verdict;
   std::vector<std::pair<std::string, double>> baselines;  ///< e.g. {"constant", 0.5}
@@ -51,8 +54,10 @@ std::vector<ScoreParameterRow> final_score_parameters(const Experiment& experime
 inline constexpr std::string_view kTableNotes =
     "Values are means over seeds ± the half width of the 95 % interval (Student's t). difference "
     "is "
-    "score minus softmax, paired by seed.\n"
-    "lower / higher: that interval excludes 0, as about one row in twenty does by chance alone.\n";
+    "score minus softmax, paired by seed; of relative errors, which span decades, it is the ratio\n"
+    "score / softmax of geometric means with its interval in brackets.\n"
+    "lower / higher: that interval leaves out equality, as about one row in twenty does by chance "
+    "alone.\n";
 
 /// Those whose metric matches one of the patterns (as in file names: * and ?).
 std::vector<ComparisonRow> matching(const std::vector<ComparisonRow>& rows,

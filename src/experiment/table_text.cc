@@ -86,6 +86,17 @@ std::string baseline_estimate(std::span<const ComparisonRow> rows, const std::st
   return found == rows.end() ? "" : format_estimate(found->value, false);
 }
 
+/// "-0.25 ± 0.31", or "×0.25 [0.18, 0.35]" of values that span decades.
+std::string format_difference(const ComparisonRow& row) {
+  const Estimate& log = row.log_ratio;
+  if (log.count == 0) return row.difference.count > 0 ? format_estimate(row.difference, true) : "";
+  if (!std::isfinite(log.mean)) return "not finite";
+  const std::string ratio = fmt::format("×{:.3g}", std::exp(log.mean));
+  if (!std::isfinite(log.half_width)) return ratio;
+  return fmt::format("{} [{:.3g}, {:.3g}]", ratio, std::exp(log.mean - log.half_width),
+                     std::exp(log.mean + log.half_width));
+}
+
 /// Lines of one variant: softmax beside each other score, or the score alone where softmax is
 /// absent.
 std::vector<Line> variant_lines(std::span<const ComparisonRow> rows) {
@@ -107,8 +118,7 @@ std::vector<Line> variant_lines(std::span<const ComparisonRow> rows) {
     if (against) line.push_back(baseline_estimate(rows, row.metric));
     line.insert(line.end(), {row.score, format_estimate(row.value, false)});
     if (against) {
-      const bool paired = row.difference.count > 0;
-      line.insert(line.end(), {paired ? format_estimate(row.difference, true) : "", row.verdict});
+      line.insert(line.end(), {format_difference(row), row.verdict});
     }
     for (const std::string& name : baselines) {
       const auto found =

@@ -69,6 +69,36 @@ TEST(Compare, GivesAVerdictWhereTheIntervalLeavesOutZero) {
   EXPECT_EQ(equal.rows()[1].verdict, "no difference measurable");
 }
 
+/// One diverging seed hides in a difference what every seed shows: half the error.
+TEST(Compare, ComparesRelativeErrorsByTheirRatio) {
+  Made made;
+  made.add("softmax", {1, 20, 400}).add("ssa", {0.5, 11, 180});
+  for (CellResult& result : made.results) {
+    const Json value = result.metrics.at("m");
+    result.metrics["none/40/relative-error"] = value;
+  }
+  const auto rows = made.rows();
+  ASSERT_EQ(rows.size(), 4);
+  EXPECT_EQ(rows[1].metric, "m");
+  EXPECT_EQ(rows[1].verdict, "no difference measurable");
+  EXPECT_EQ(rows[1].log_ratio.count, 0);
+  EXPECT_EQ(rows[3].verdict, "lower");
+  EXPECT_NEAR(std::exp(rows[3].log_ratio.mean), std::cbrt(0.5 * 0.55 * 0.45), 1e-12);
+  // Student's t of 2 degrees, 4.3027, times the deviation of the three logarithms over √3.
+  const std::string text = format_table(rows, TableStyle::kText);
+  EXPECT_NE(text.find("×0.498 [0.388, 0.639]"), std::string::npos) << text;
+  const Json json = to_json(rows);
+  EXPECT_TRUE(json[1].at("ratio").is_null());
+  EXPECT_NEAR(json[3].at("ratio_low").get<double>(), 0.388, 5e-4);
+
+  Made zero;
+  zero.add("softmax", {1, 2, 3}).add("ssa", {0, 1, 2});
+  for (CellResult& result : zero.results) {
+    result.metrics = {{"none/40/relative-error", result.metrics.at("m")}};
+  }
+  EXPECT_EQ(zero.rows()[1].log_ratio.count, 0);
+}
+
 TEST(Compare, GivesNoVerdictFromTwoSeedsOrFewSteps) {
   Made few_seeds;
   few_seeds.add("softmax", {0.5, 0.5}).add("ssa", {0.25, 0.25});

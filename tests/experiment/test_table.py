@@ -132,11 +132,18 @@ def test_means_intervals_and_verdicts(ssa):
     everything = ssa("reproduce", config, "--out", out, "--table", "--all-metrics").stdout
     assert "none/40/wrong" in everything
     markdown = (ssa.folder / "table.md").read_text()
-    assert f"`ssa reproduce {config} --out {out}`" in markdown
+    assert f"`ssa reproduce {config} --out {out} --markdown table.md`" in markdown
     assert "| sigma=10/40/wrong | 0.456 ± 0.087 | ssa | " in markdown
     mean, half = interval([2, 3, 4, 5, 6])
     assert f"\n| v | ssa | n | 1 | {mean:.1f} ± {half:.1f} | 1.5 ± 0 | 1-5 |\n" in markdown
     assert "icl-every, 3 layers, 8 heads, width 64, 38000 parameters, batch 64, 2000 steps" in markdown
+
+    page = ssa.folder / "page.md"
+    page.write_text("# What came out\n\n<!-- generated:begin -->\nold\n<!-- generated:end -->\n\nAnd why.\n")
+    ssa("reproduce", config, "--out", out, "--table", "--markdown", "page.md")
+    text = page.read_text()
+    assert text.startswith("# What came out\n\n<!-- generated:begin -->\n## Table\n")
+    assert text.endswith("<!-- generated:end -->\n\nAnd why.\n") and "old" not in text
 
 
 @pytest.mark.parametrize(

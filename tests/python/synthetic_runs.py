@@ -247,12 +247,22 @@ def comparison_table(lines: list[dict]) -> list[dict]:
                     "interval": interval,
                     "difference": None,
                     "difference_interval": None,
+                    "ratio": None,
+                    "ratio_low": None,
+                    "ratio_high": None,
                     "verdict": "",
                 }
                 if score != "softmax":
                     pairs = [m[metric] - values["softmax"][seed][metric] for seed, m in by_seed.items()]
                     row["difference"], row["difference_interval"] = mean_interval(pairs)
                     row["verdict"] = _verdict(row["difference"], row["difference_interval"] or 0, len(pairs))
+                    if "relative-error" in metric or "squared-error" in metric:
+                        logs = [math.log(m[metric] / values["softmax"][seed][metric]) for seed, m in by_seed.items()]
+                        mean, interval = mean_interval(logs)
+                        row["ratio"] = math.exp(mean)
+                        if interval is not None:
+                            row["ratio_low"], row["ratio_high"] = math.exp(mean - interval), math.exp(mean + interval)
+                        row["verdict"] = _verdict(mean, interval or 0, len(pairs))
                 rows.append(row)
     return rows
 

@@ -341,6 +341,13 @@ def test_table_shows_every_row(study):
     assert "x = 100 " + " ".join(cells) + " ▲ lower error" in words(shown)
 
 
+def test_table_shows_relative_errors_as_ratios(study):
+    table = json.loads((study.root / "table.json").read_text())
+    row = next(r for r in table if r["metric"] == "none/40/relative-error" and r["score"] == "ssa")
+    low, ratio, high = (statistics.plain(row[key]) for key in ("ratio_low", "ratio", "ratio_high"))
+    assert f"×{ratio} [{low}, {high}]" in words(section(study.text, "table"))
+
+
 def test_says_what_was_run(study):
     shown = words(section(study.text, "runs"))
     for fact in ("38\u202f145", "1\u202f000", "icl-every", "icl-linear", "git abc1234", "torch 2.13.0"):

@@ -113,6 +113,15 @@ def _number(row: dict, which: str = "mean") -> str:
     return with_interval(row[which], interval, axis.unit_scale, sign=which != "mean") + axis.tick_suffix
 
 
+def _difference(row: dict) -> str:
+    """Of the score from softmax: their ratio where values span decades."""
+    if row["ratio"] is None:
+        return _number(row, "difference")
+    if row["ratio_low"] is None:
+        return f"×{plain(row['ratio'])}"
+    return f"×{plain(row['ratio'])} [{plain(row['ratio_low'])}, {plain(row['ratio_high'])}]"
+
+
 def _tint(kind: str, score: str, colours: dict[str, str]) -> str:
     """Background of a verdict: the winner's colour."""
     winner = {"better": score, "worse": REFERENCE}.get(kind)
@@ -249,7 +258,8 @@ def _overview_cell(row: dict, reference: dict, score: str, colours: dict[str, st
     base = reference.get((row["variant"], row["condition"]))
     means = [r["mean"] if r else None for r in (base, row)]
     shown = " → ".join("?" if m is None else plain(m * axis.unit_scale, 2) for m in means)
-    hover = f"{score} minus {REFERENCE}: {_number(row, 'difference')}. {verdict_words(row)}"
+    word = "minus" if row["ratio"] is None else "over"
+    hover = f"{score} {word} {REFERENCE}: {_difference(row)}. {verdict_words(row)}"
     return (
         f'<td class="{kind}" title="{escape(hover)}"{_tint(kind, score, colours)}>'
         f'<span class="mark">{MARKS[kind]}</span> {shown}{axis.tick_suffix}</td>'
@@ -288,7 +298,8 @@ def glance_section(study: Study, page: Page) -> None:
         body += (
             f"<p>Each cell: error of {REFERENCE} → error of {escape(score)}, means over seeds; lower is better. "
             f"▲ {escape(score)} has the lower error, ▼ the higher one, ≈ no difference measurable: the 95 % "
-            "interval of the difference, paired by seed, contains 0. Coloured by the winner. "
+            "interval of the difference, paired by seed, contains 0 (of relative errors: of the ratio, contains 1). "
+            "Coloured by the winner. "
         )
         if judged:
             body += (
@@ -352,7 +363,7 @@ def _table_cells(row: dict | None, score: str, colours: dict[str, str]) -> str:
     if score == REFERENCE:
         return mean
     kind = verdict_kind(row)
-    difference = _number(row, "difference") if row["difference"] is not None else ""
+    difference = _difference(row) if row["difference"] is not None else ""
     return (
         f'{mean}<td>{difference}</td><td class="left {kind}"{_tint(kind, score, colours)}>'
         f'<span class="mark">{MARKS.get(kind, "")}</span> {escape(verdict_words(row))}</td>'

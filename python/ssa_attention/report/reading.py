@@ -238,6 +238,9 @@ def _optional_parameters(record: dict, where: str) -> Parameters:
     return need_parameters(record, where) if "score_parameters" in record else []
 
 
+TRAINING = "training/"  # metrics of the training, not of a test set
+
+
 def condition_of_key(key: str, where: str) -> Condition:
     """The condition named SHIFT=VALUE/POINTS/METRIC in results.jsonl and table.json, or
     SHIFT=VALUE/last-layer/STATISTIC, whose points are 0."""
@@ -369,6 +372,8 @@ def _cell_of_result(root: Path, experiment: str, where: str, line: dict) -> Cell
     means = dict(run.evaluation.means) if run and run.evaluation else {}
     for predictor, table in tables.items():
         for key in table:
+            if key.startswith(TRAINING):
+                continue
             means[predictor, condition_of_key(key, where)] = need(table, key, float, where)
     return Cell(
         experiment,
@@ -394,9 +399,11 @@ def _read_table(path: Path) -> list[dict]:
             need(row, key, str, at)
         need_numbers(row, "seeds", at)
         need(row, "steps", int, at)
-        for key in ("mean", "interval", "difference", "difference_interval"):
+        for key in ("mean", "interval", "difference", "difference_interval", "ratio", "ratio_low", "ratio_high"):
             need(row, key, float, at)
-        row["condition"] = condition_of_key(row["metric"], at)
+    rows = [row for row in rows if not row["metric"].startswith(TRAINING)]
+    for row in rows:
+        row["condition"] = condition_of_key(row["metric"], str(path))
     return rows
 
 

@@ -512,7 +512,8 @@ def definitions_section(study: Study, page: Page) -> None:
         )
     terms.append(
         "<dt>95 % interval</dt><dd>Over seeds, with Student's t: mean ± t·s/√(number of seeds). The difference "
-        "to softmax is paired: both scores saw the same data and the same initial weights for each seed. "
+        "to softmax is paired: both scores saw the same data and the same initial weights for each seed. Relative "
+        "errors span decades: for them it is the ratio of geometric means, ×ratio [interval]. "
         "<i>No difference measurable</i> means that its interval contains 0; no verdict is given from fewer "
         "than 3 seeds.</dd>"
     )
