@@ -153,7 +153,7 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
   const std::vector<ComparisonRow> shown =
       matching(rows, options.all_metrics ? everything : experiment.settings.metrics);
   const std::size_t missing = unfinished(experiment, results).size();
-  std::string notes = std::string(kTableNotes);
+  std::string notes = std::string(kTableNotes) + count_verdicts(shown);
   if (missing > 0) {
     notes += fmt::format("{} of {} cells are not finished and not in the table.\n", missing,
                          experiment.cells.size());

@@ -63,6 +63,10 @@ inline constexpr std::string_view kTableNotes =
 std::vector<ComparisonRow> matching(const std::vector<ComparisonRow>& rows,
                                     const std::vector<std::string>& patterns);
 
+/// "Of 92 comparisons of errors: 3 lower, 3 higher, 86 no difference measurable." and a line end;
+/// empty where none has a verdict. Attention and time are no errors.
+std::string count_verdicts(const std::vector<ComparisonRow>& rows);
+
 /// table.json (docs/formats.md).
 Json to_json(const std::vector<ComparisonRow>& rows);
 

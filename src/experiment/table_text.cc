@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <span>
 
 #include "experiment/comparison.h"
@@ -143,6 +144,23 @@ std::vector<ComparisonRow> matching(const std::vector<ComparisonRow>& rows,
     if (shown) out.push_back(row);
   }
   return out;
+}
+
+std::string count_verdicts(const std::vector<ComparisonRow>& rows) {
+  std::map<std::string, int> count;
+  int judged = 0;
+  for (const ComparisonRow& row : rows) {
+    const bool error = row.metric.find("wrong") != std::string::npos ||
+                       row.metric.find("-error") != std::string::npos;
+    if (!error || row.verdict.empty() || row.verdict.find("no verdict") != std::string::npos)
+      continue;
+    ++count[row.verdict];
+    ++judged;
+  }
+  if (judged == 0) return "";
+  return fmt::format(
+      "Of {} comparisons of errors: {} lower, {} higher, {} no difference measurable.\n", judged,
+      count["lower"], count["higher"], count["no difference measurable"]);
 }
 
 std::string markdown_score_parameters(const std::vector<ScoreParameterRow>& rows) {

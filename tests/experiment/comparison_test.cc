@@ -135,6 +135,19 @@ TEST(Table, HasOneLineForSoftmaxBesideEachOtherScore) {
       << markdown;
 }
 
+TEST(Table, CountsTheVerdictsOfErrors) {
+  Made made;
+  made.add("softmax", {0.5, 0.5, 0.5}).add("ssa", {0.25, 0.25, 0.3125});
+  EXPECT_EQ(count_verdicts(made.rows()), "") << "m is no error";
+  for (CellResult& result : made.results) {
+    const Json value = result.metrics.at("m");
+    result.metrics = {
+        {"none/40/wrong", value}, {"none/last-layer/entropy", value}, {"huge=1/40/wrong-at", 0}};
+  }
+  EXPECT_EQ(count_verdicts(made.rows()),
+            "Of 2 comparisons of errors: 1 lower, 0 higher, 1 no difference measurable.\n");
+}
+
 TEST(Table, WithoutSoftmaxHasNoDifferences) {
   const std::string text = format_table(Made().add("ssa", {0.5, 0.5}).rows(), TableStyle::kText);
   EXPECT_EQ(text.find("difference"), std::string::npos) << text;
