@@ -15,7 +15,8 @@ inline constexpr std::array<ParamInfo, 1> kEntmaxParams{
 inline constexpr std::array<ParamInfo, 1> kSigmoidParams{
     {{"beta", 0.0, kAnyNumber, true, "offset of every score beside -log(N)", kAnyNumber}}};
 inline constexpr std::array<ParamInfo, 1> kCosformerParams{
-    {{"M", 1024.0, 0.0, false, "length at which the cosine reaches 0, at least the length of queries and keys"}}};
+    {{"M", 1024.0, 0.0, false,
+      "length at which the cosine reaches 0, at least the length of queries and keys"}}};
 
 /// In the order in which they are listed to users.
 inline constexpr std::array<ScoreInfo, 7> kRowMapList{{

@@ -1,6 +1,7 @@
 // Scoring functions that need a whole row of scores at once: weights = f(row), no exponential of a
-// single score. Pure functions on tensors; the composed path (composed.cc) walks over blocks of rows.
-// Their names and parameters stand in include/ssa/row_map_list.h; their mathematics is row_maps.cc.
+// single score. Pure functions on tensors; the composed path (composed.cc) walks over blocks of
+// rows. Their names and parameters stand in include/ssa/row_map_list.h; their mathematics is
+// row_maps.cc.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +20,8 @@ struct ScoreRows {
 
 struct RowGradients {
   at::Tensor scores;  ///< 0 where hidden
-  /// One per parameter, to be summed to the parameter's shape: (batch, query heads, rows, 1 or keys).
+  /// One per parameter, to be summed to the parameter's shape: (batch, query heads, rows, 1 or
+  /// keys).
   std::vector<at::Tensor> params;
 };
 
