@@ -7,7 +7,16 @@ import math
 from pathlib import Path
 
 import pytest
-from report_page import assert_drawn, assert_loads_nothing, chromium, embedded, needs_chromium, run_report, words
+from report_page import (
+    assert_drawn,
+    assert_loads_nothing,
+    chromium,
+    embedded,
+    needs_chromium,
+    run_report,
+    section,
+    words,
+)
 from ssa_attention.report import attention
 from synthetic_runs import write_json
 
@@ -109,6 +118,32 @@ def test_long_inputs_label_some_tokens_and_the_largest(tmp_path):
     ticks = figure["layout"]["xaxis"]["tickvals"]
     assert "x18 = −300" in ticks and "x1 = 0.5" in ticks and len(ticks) <= 11
     assert "x17 = 0.5" not in ticks, "labels do not overlap"
+
+
+def test_negative_weights_have_their_half_of_the_scale(tmp_path):
+    record = write_maps(tmp_path)
+    assert "−0.1" not in words(section(attention.build(tmp_path), "scale"))
+    record["runs"][0]["weights"][0][0][2] = [0.5, -0.25, 0.75]
+    write_json(tmp_path / "attention.json", record)
+    text = attention.build(tmp_path)
+    assert words(section(text, "scale")).split()[2:12] == [
+        "−1",
+        "−0.3",
+        "−0.1",
+        "−0.01",
+        "0",
+        "0.01",
+        "0.03",
+        "0.1",
+        "0.3",
+        "1",
+    ]
+    (trace,) = embedded(text, "figures")["map-0-0-0"]["data"]
+    assert trace["z"][2] == [0.5, -0.25, 0.75, None, None, None]
+    assert (trace["zmin"], trace["zmax"]) == (-1, 1)
+    places = [place for place, _ in trace["colorscale"]]
+    assert places == sorted(places) and (places[0], places[-1]) == (0, 1)
+    assert [0.5, "#ffffff"] in trace["colorscale"], "0 is white"
 
 
 def test_weights_that_are_not_finite_are_gaps(tmp_path):

@@ -21,7 +21,9 @@ from .statistics import count, plain
 
 # Weight -> colour, straight lines in between. Steps of about three: next to one large weight the many small
 # ones that uniform attention gives (1/80 at 40 points) stay visible.
-SCALE = [(0, "#ffffff"), (0.01, "#fff0bf"), (0.03, "#fdcf7c"), (0.1, "#f5895c"), (0.3, "#bb3784"), (1, "#2a0a55")]
+_POSITIVE = [(0, "#ffffff"), (0.01, "#fff0bf"), (0.03, "#fdcf7c"), (0.1, "#f5895c"), (0.3, "#bb3784"), (1, "#2a0a55")]
+# Some scores (sa-softmax) give negative weights too.
+_NEGATIVE = [(-1, "#08306b"), (-0.3, "#2171b5"), (-0.1, "#6baed6"), (-0.01, "#dbe9f6")]
 _HIDDEN = "#e9ecef"  # keys that a query may not see
 _EVERY_TOKEN = 24  # up to that many tokens each has its label on the axes
 _LABELS = 10  # of longer sequences
@@ -124,9 +126,9 @@ def _heat_map(rows: list[list[float | None]], tokens: list[tuple[str, float]]) -
             x=labels,
             y=labels,
             z=[row + [None] * (len(tokens) - len(row)) for row in shown],
-            zmin=0,
+            zmin=-1,
             zmax=1,
-            colorscale=SCALE,
+            colorscale=[((weight + 1) / 2, colour) for weight, colour in _NEGATIVE + _POSITIVE],
             showscale=False,
             hoverongaps=False,
             hovertemplate="query %{y}<br>key %{x}<br><b>weight %{z}</b><extra></extra>",
@@ -137,7 +139,9 @@ def _heat_map(rows: list[list[float | None]], tokens: list[tuple[str, float]]) -
     axis = {"type": "category", "showgrid": False, "tickmode": "array", "tickvals": ticks, "tickfont": {"size": 10}}
     figure.update_xaxes(title_text="key", tickangle=-90, constrain="domain", **axis)
     # The first query on top, cells square.
-    figure.update_yaxes(title_text="query", autorange="reversed", scaleanchor="x", constrain="domain", **axis)
+    figure.update_yaxes(
+        title_text="query", autorange="reversed", scaleanchor="x", constrain="domain", constraintoward="top", **axis
+    )
     return figure
 
 
@@ -162,10 +166,12 @@ def _layer_section(maps: Maps, layer: int, page: Page) -> None:
     page.section(f"layer-{layer}", f"Layer {layer + 1}", body)
 
 
-def _key() -> str:
-    """The colour scale, as wide for each step as for the next."""
-    stops = [f"{colour} {100 * i / (len(SCALE) - 1):g}%" for i, (_, colour) in enumerate(SCALE)]
-    values = "".join(f"<span>{weight:g}</span>" for weight, _ in SCALE)
+def _key(maps: Maps) -> str:
+    """The colour scale, as wide for each step as for the next; its negative half only where it is used."""
+    every = (w for m in maps.maps for layer in m.weights for rows in layer for row in rows for w in row)
+    scale = (_NEGATIVE if any(w is not None and w < 0 for w in every) else []) + _POSITIVE
+    stops = [f"{colour} {100 * i / (len(scale) - 1):g}%" for i, (_, colour) in enumerate(scale)]
+    values = "".join(f"<span>{weight:g}</span>".replace("-", "−") for weight, _ in scale)
     return (
         f'<div class="scale"><div style="background:linear-gradient(to right,{",".join(stops)})"></div>'
         f'<p>{values}</p></div><p class="legend"><span><i style="background:{_HIDDEN}"></i> '
@@ -200,11 +206,11 @@ def build(folder: Path) -> str:
     steps = ", ".join(dict.fromkeys(f"{m.step}" for m in maps.maps))
     lead = (
         f"Attention weights of {escape(scores)} on {escape(maps.task)} after {steps} steps, for one sequence of "
-        f"{count(len(maps.x), 'point')}. A row is a query, its weights over the keys sum to 1. Point at a cell for its "
-        "value. The colour scale is the same everywhere."
+        f"{count(len(maps.x), 'point')}. A row is a query: what it gives to each key, 1 in all for most scores. Point "
+        "at a cell for its value. The colour scale is the same everywhere."
     )
     page = Page(f"Attention: {scores}", lead, template())
-    page.section("scale", "Colour scale", _key())
+    page.section("scale", "Colour scale", _key(maps))
     for layer in range(max(len(m.weights) for m in maps.maps)):
         _layer_section(maps, layer, page)
     _input_section(maps, page)
