@@ -7,13 +7,14 @@ JOBS := $(shell nproc)
 DEMO := runs/quick
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test sanitize setup build lint clean
+.PHONY: help demo test sanitize bench setup build lint clean
 
 help:
 	@printf '%s\n' \
 	  'make demo   install, build, train softmax and SSA on the in-context tasks, write report.html' \
 	  'make test   install, build and run every test' \
 	  'make sanitize  kernel tests under the address, undefined-behaviour and thread sanitizers' \
+	  'make bench  time the kernels against PyTorch (half an hour; wants an idle machine)' \
 	  'make build  install what building needs and build everything' \
 	  'make lint   clang-format, clang-tidy and ruff over the sources' \
 	  'make clean  remove build/ (keeps .venv and runs/)'
@@ -41,6 +42,13 @@ sanitize:
 	@scripts/setup test
 	scripts/check_preset asan
 	scripts/check_preset tsan
+
+bench:
+	@scripts/setup test
+	@scripts/build $(PRESET)
+	@echo '[bench] kernel tests first: no figures of wrong kernels'
+	ctest --test-dir $(BUILD) -R '^kernels\.' -j $(JOBS) --output-on-failure --no-tests=error
+	PYTHONPATH=$(BUILD)/python $(PYTHON) bench/attention.py --out bench/results.json
 
 lint:
 	@scripts/setup test
