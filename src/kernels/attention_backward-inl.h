@@ -37,7 +37,8 @@ class Backward {
         qk_width_(round_up(args_.qk_dim, kLanes)),
         v_width_(round_up(args_.v_dim, kLanes)),
         scratch_(lay_out(nullptr)),
-        keys_seen_(static_cast<std::size_t>(kCountsKeys<Score> ? rows_ : 0)) {
+        keys_seen_(static_cast<std::size_t>(kCountsKeys<Score> ? rows_ : 0)),
+        kept_(static_cast<std::size_t>(kHasSink<Score> ? rows_ : 0), 1.0f) {
     lay_out(&scratch_);
   }
 
@@ -182,6 +183,8 @@ class Backward {
         const double whole =
             std::max(lse2, sink2) + std::log2(1 + std::exp2(-std::abs(lse2 - sink2)));
         d_sink -= std::exp2(sink2 - whole) * delta_[i];
+        // Below 2^-100 every weight has long gone under the smallest float.
+        kept_[i] = static_cast<float>(std::exp2(std::max(-100.0, lse2 - whole)));
         lse2 = whole;
       }
       lse2_[i] = exact && !kHasSink<Score> ? problem_.lse2.high[at + i] : static_cast<float>(lse2);
@@ -225,13 +228,8 @@ class Backward {
   float d_lse_of(const Head& head, Index i) const {
     if (problem_.d_lse == nullptr) return 0.0f;
     const Index at = (task_.batch * args_.query_heads + head.head) * rows_ + i;
-    if constexpr (kHasSink<Score>) {
-      const float sink_to_keys = head.score.sink2() - static_cast<float>(kLog2E) * problem_.lse[at];
-      // Beyond 2^100 every weight has long gone below the smallest float.
-      return problem_.d_lse[at] * (1 + std::exp2(std::min(100.0f, sink_to_keys)));
-    } else {
-      return problem_.d_lse[at];
-    }
+    if constexpr (kHasSink<Score>) return problem_.d_lse[at] / kept_[i];
+    return problem_.d_lse[at];
   }
 
   /// The sink belongs to no key: the task with the first one adds its gradient.
@@ -404,8 +402,10 @@ class Backward {
       weighted = hn::Add(weighted, hn::IfThenZeroElse(hidden, hn::Mul(weight, d_weight)));
       total = hn::Add(total, weight);
     }
-    float delta = hn::GetLane(hn::SumOfLanes(d, weighted));
-    if (!kHasSink<Score>) delta /= hn::GetLane(hn::SumOfLanes(d, total));  // 1 but for rounding
+    // The total is what the row's keys keep of the normaliser, 1 without a sink, but for rounding.
+    const float sum = hn::GetLane(hn::SumOfLanes(d, total));
+    float delta = hn::GetLane(hn::SumOfLanes(d, weighted)) / sum;
+    if constexpr (kHasSink<Score>) delta = sum > 0 ? delta * kept_[i] : 0.0f;  // all below floats
     return set(delta - d_lse_of(head, i));
   }
 
@@ -496,6 +496,7 @@ class Backward {
   float *d_out_panel_ = nullptr, *filter_scratch_ = nullptr;
   Scratch scratch_;
   std::vector<Index> keys_seen_;  ///< per row of the head, for scores that count keys
+  std::vector<float> kept_;       ///< per row, with a sink: the keys' share of the whole normaliser
   const float *key_rows_ = nullptr, *d_out_ = nullptr;
   float largest_key_square_ = 0.0f;
 };

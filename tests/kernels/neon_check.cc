@@ -56,7 +56,7 @@ int run() {
   fill_scratch_with_nan(true);
   Table table;
   for (const ScoreInfo& score : phi_scores()) {
-    for (std::uint64_t seed = 1; seed <= 25; ++seed)
+    for (std::uint64_t seed = 1; seed <= 60; ++seed)
       compare(table, random_options(score.name, seed));
   }
   int failures = 0;
