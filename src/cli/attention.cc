@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/whole_number.h"
 #include "eval/attention_map.h"
 #include "eval/model_json.h"
 #include "tasks/icl_prompt.h"
@@ -118,7 +119,8 @@ void add_attention(CLI::App& app, int&) {
                  "by commas or spaces; or a file of them, text or JSON")
       ->required();
   app.add_option("--out", arguments->out, "folder to write attention.json into")->required();
-  app.add_option("--checkpoint", arguments->checkpoint, "step of the checkpoint (default: newest)");
+  app.add_option("--checkpoint", arguments->checkpoint, "step of the checkpoint (default: newest)")
+      ->check(whole_number(1));
   app.footer(
       "Writes FOLDER/attention.json (docs/formats.md). `python -m ssa_attention.report.attention\n"
       "FOLDER` makes a page of heat maps from it, FOLDER/attention.html.\n"

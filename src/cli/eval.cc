@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/whole_number.h"
 #include "eval/icl_shift.h"
 #include "eval/model_json.h"
 #include "train/files.h"
@@ -152,26 +153,34 @@ void evaluate(EvalOptions options) {
 }  // namespace
 
 void add_eval(CLI::App& app, int&) {
+  constexpr std::int64_t kMostSequences = 1'000'000'000, kMostPoints = 1'000'000;
   const auto options = std::make_shared<EvalOptions>();
   IclShiftOptions& shifts = options->shifts;
   app.add_option("run", options->run, "run folder, as `ssa train --out` made it")->required();
   app.add_option("--suite", options->suite, "what is measured: icl-shift")->capture_default_str();
-  app.add_option("--checkpoint", options->checkpoint, "step of the checkpoint (default: newest)");
+  app.add_option("--checkpoint", options->checkpoint, "step of the checkpoint (default: newest)")
+      ->check(whole_number(1));
   app.add_option("--sequences", shifts.sequences, "sequences of every shift")
+      ->check(whole_number(1, kMostSequences))
       ->capture_default_str();
-  app.add_option("--data-seed", shifts.data_seed, "seed of the sequences")->capture_default_str();
+  app.add_option("--data-seed", shifts.data_seed, "seed of the sequences")
+      ->check(whole_number(0))
+      ->capture_default_str();
   app.add_option("--grid", shifts.grid, "values of the shifts: reduced or full")
       ->capture_default_str();
   app.add_option("--sampler", options->sampler,
                  "inputs of the quantifiers: balanced or plain (default: as trained)");
   app.add_option("--huge-position", shifts.huge_position, "position of the huge value, from 1")
+      ->check(whole_number(1, kMostPoints))
       ->capture_default_str();
   const auto list = [&](const char* name, auto& values, const char* help) {
-    app.add_option(name, values, std::string(help) + ", separated by commas, not the grid's")
+    return app
+        .add_option(name, values, std::string(help) + ", separated by commas, not the grid's")
         ->delimiter(',')
         ->allow_extra_args(false);
   };
-  list("--length", options->own.lengths, "points of longer sequences");
+  list("--length", options->own.lengths, "points of longer sequences")
+      ->check(whole_number(1, kMostPoints));
   list("--sigma", options->own.sigmas, "standard deviations of the inputs");
   list("--coefficients", options->own.coefficients,
        "standard deviations of a and b (icl-linear), also of `grid` and `both`");

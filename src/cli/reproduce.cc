@@ -15,6 +15,7 @@
 
 #include "cli/command.h"
 #include "cli/config_flags.h"
+#include "cli/whole_number.h"
 #include "experiment/comparison.h"
 #include "experiment/experiment.h"
 #include "experiment/results.h"
@@ -122,21 +123,42 @@ constexpr const char* kParametersHead =
     "interval; "
     "those that are fixed stay where they began.\n\n";
 
-/// Writes the generated part of a page: between these two lines where the file has them, so that a
-/// text may stand around a table and outlive its next run; else the whole file.
-void write_markdown(const fs::path& file, const std::string& generated) {
-  const std::string begin = "<!-- generated:begin -->\n", end = "<!-- generated:end -->\n";
-  std::string before, after;
-  if (fs::exists(file)) {
+constexpr std::string_view kGeneratedBegin = "<!-- generated:begin -->\n",
+                           kGeneratedEnd = "<!-- generated:end -->\n";
+
+/// What stands around the generated part of an existing page, so that a text outlives the next
+/// table. Refuses a file without such a part: it was not made here.
+std::pair<std::string, std::string> around_generated(const fs::path& file) {
+  if (!fs::exists(file)) return {};
+  std::string text;
+  if (fs::is_regular_file(file)) {
     std::ifstream in(file, std::ios::binary);
-    const std::string text(std::istreambuf_iterator<char>(in), {});
-    const std::size_t first = text.find(begin), last = text.find(end);
-    if (first != std::string::npos && last != std::string::npos && first < last) {
-      before = text.substr(0, first);
-      after = text.substr(last + end.size());
-    }
+    text.assign(std::istreambuf_iterator<char>(in), {});
   }
-  write_file(file, before + begin + generated + end + after);
+  const std::size_t first = text.find(kGeneratedBegin), last = text.find(kGeneratedEnd);
+  if (first == std::string::npos || last == std::string::npos || first > last) {
+    throw std::runtime_error(fmt::format(
+        "--markdown {}: exists without a part between the lines <!-- generated:begin --> "
+        "and <!-- generated:end --> to write into: add them, or name another file",
+        file.string()));
+  }
+  return {text.substr(0, first), text.substr(last + kGeneratedEnd.size())};
+}
+
+/// Refuses before any work what could only fail after it.
+void check_markdown(const fs::path& file) {
+  if (file.empty()) return;
+  around_generated(file);
+  if (file.has_parent_path() && !fs::is_directory(file.parent_path())) {
+    throw std::runtime_error(fmt::format("--markdown {}: there is no folder {}", file.string(),
+                                         file.parent_path().string()));
+  }
+}
+
+void write_markdown(const fs::path& file, const std::string& generated) {
+  const auto [before, after] = around_generated(file);
+  write_file(file,
+             fmt::format("{}{}{}{}{}", before, kGeneratedBegin, generated, kGeneratedEnd, after));
 }
 
 /// Prints the table, writes table.json and, if asked for, the Markdown file.
@@ -144,6 +166,11 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
   bool cut_off = false;
   const std::vector<CellResult> results = read_results(results_file(options.out), cut_off);
   const std::vector<ComparisonRow> rows = compare(experiment, results);
+  for (const std::string& pattern : experiment.settings.metrics) {
+    if (!rows.empty() && matching(rows, {pattern}).empty() && pattern != "*") {
+      fmt::print(stderr, "ssa: note: experiment.metrics: \"{}\" matches no metric\n", pattern);
+    }
+  }
   if (rows.empty()) {
     throw std::runtime_error(fmt::format("{}: no finished cell of {} yet",
                                          results_file(options.out).string(),
@@ -213,6 +240,7 @@ int run_experiment(const Experiment& experiment, const ReproduceOptions& options
 
 int reproduce(ReproduceOptions options) {
   const Experiment experiment = load(options);
+  check_markdown(options.markdown);
   if (!options.list && !options.table) return run_experiment(experiment, options);
   bool cut_off = false;
   const std::vector<CellResult> results = read_results(results_file(options.out), cut_off);
@@ -233,7 +261,7 @@ void add_reproduce(CLI::App& app, int& exit_code) {
       ->required();
   app.add_option("--out", options->out, "folder of runs and results (default: runs/NAME)");
   app.add_option("--jobs", options->jobs, "cells at once (default: as many as fill the cores)")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{4096}));
+      ->check(whole_number(1, 4096));
   app.add_option("--variant", options->variants, "run only this variant (may be repeated)");
   app.add_flag("--list", options->list, "list the cells and how far they are; run nothing");
   app.add_flag("--table", options->table, "print the table of what is finished; run nothing")

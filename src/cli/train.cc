@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/config_flags.h"
+#include "cli/whole_number.h"
 #include "train/run_folder.h"
 
 namespace ssa {
@@ -75,7 +76,7 @@ void add_train(CLI::App& app, int& exit_code) {
   app.add_flag("--resume", arguments->resume, "go on from the newest checkpoint of the run folder");
   app.add_option("--stop-at", arguments->stop_at,
                  "save and stop after that step; --resume goes on from there")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   app.add_flag("--smoke", arguments->smoke,
                "try the config: 2 steps, batch 2, 1 validation batch, whatever it says");
   app.add_flag("--quiet", arguments->quiet, "say nothing; log.txt is written all the same");

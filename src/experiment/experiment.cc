@@ -246,6 +246,14 @@ Experiment load_experiment(const std::filesystem::path& path, const Settings& ov
     seeds = std::max(seeds, variant.seeds);
   }
   const auto scores = read_scores(table, used, file);
+  if (const toml::table* model = table["model"].as_table(); model != nullptr) {
+    if (const toml::node* score = model->get("score"); score != nullptr) {
+      refuse(
+          fmt::format("{}: model.score: scores of an experiment stand in experiment.scores or in "
+                      "[scores.LABEL]",
+                      place(file, *score)));
+    }
+  }
   // What is left is a training config: what every cell starts from.
   for (const char* own : {"experiment", "evaluation", "scores", "variant"}) table.erase(own);
   const Settings base = toml_settings(table, file);

@@ -44,6 +44,16 @@ double number(const Json& values, const char* key, const std::string& origin) {
                                                           : field<double>(values, key, origin);
 }
 
+/// `values`, checked to be an object of numbers (null: not finite).
+const Json& numbers(const Json& values, const char* key, const std::string& origin) {
+  const auto good = [](const Json& value) { return value.is_number() || value.is_null(); };
+  if (!values.is_object() || !std::ranges::all_of(values, good)) {
+    throw std::runtime_error(
+        fmt::format("{}: field \"{}\": expected an object of numbers", origin, key));
+  }
+  return values;
+}
+
 /// values["score_parameters"], checked: a list of objects of lists of numbers (null: not finite).
 Json score_parameters(const Json& values, const std::string& origin) {
   constexpr const char* kKey = "score_parameters";
@@ -99,8 +109,9 @@ CellResult from_json(const Json& values, const std::string& origin) {
   r.batch = field<std::int64_t>(values, "batch", origin);
   r.seconds = number(values, "seconds", origin);
   r.run = field<std::string>(values, "run", origin);
-  r.metrics = field<Json>(values, "metrics", origin);
+  r.metrics = numbers(field<Json>(values, "metrics", origin), "metrics", origin);
   r.baselines = field<Json>(values, "baselines", origin);
+  for (const Json& predictor : r.baselines) numbers(predictor, "baselines", origin);
   r.score_parameters = score_parameters(values, origin);
   r.config = field<Json>(values, "config", origin);
   r.options = field<Json>(values, "options", origin);

@@ -252,7 +252,9 @@ std::vector<at::Tensor> linear_backward(const BackwardCall& backward) {
   const at::Tensor* gradients[] = {&d_query, &d_key, &d_value};
   std::vector<at::Tensor> wanted;
   for (std::size_t i = 0; i < 3; ++i) {
-    if (backward.wanted[i]) wanted.push_back(gradients[i]->to(call.query.scalar_type()));
+    if (!backward.wanted[i]) continue;
+    // Strided as the input, which is what backward_meta promises.
+    wanted.push_back(at::empty_like(differentiable_inputs(call)[i]).copy_(*gradients[i]));
   }
   return wanted;
 }

@@ -35,8 +35,16 @@ void sync_path(const fs::path& path) {
   }
 }
 
-void write_file(const fs::path& file, std::string_view text) {
-  const fs::path temporary = beside(file, ".tmp");
+void write_file(const fs::path& path, std::string_view text) {
+  // Through links, or the rename would put a file in the place of the link; and only over files: as
+  // root it would replace a device.
+  const fs::path file = fs::is_symlink(path) ? fs::weakly_canonical(path) : path;
+  if (fs::exists(file) && !fs::is_regular_file(file)) {
+    throw std::runtime_error(
+        fmt::format("{}: is not a file that could be replaced", path.string()));
+  }
+  // Two programs may write one file at once: the later rename holds, and neither sees half a file.
+  const fs::path temporary = beside(file, fmt::format(".{}.tmp", ::getpid()).c_str());
   {
     std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
     out.write(text.data(), static_cast<std::streamsize>(text.size()));

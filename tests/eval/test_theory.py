@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 
 import pytest
@@ -73,3 +74,14 @@ def test_a_slope_that_is_off_fails_and_is_named(ssa):
     assert "differs" in failed.stdout
     record = json.loads((ssa.folder / "theory.json").read_text())
     assert record["tolerance"] == 1e-6 and len(record["theorems"]) == 4
+
+
+def test_json_is_written_through_links_and_only_over_files(ssa):
+    (ssa.folder / "real.json").write_text("old")
+    (ssa.folder / "link.json").symlink_to("real.json")
+    ssa("theory", "--score", "ssa", "--json", "link.json")
+    assert (ssa.folder / "link.json").is_symlink() and len(curves(ssa.folder / "real.json")) == 4
+    os.mkfifo(ssa.folder / "pipe")
+    failed = ssa("theory", "--score", "ssa", "--json", "pipe", code=1)
+    assert failed.stderr == "ssa: pipe: is not a file that could be replaced\n"
+    assert (ssa.folder / "pipe").is_fifo()

@@ -95,6 +95,13 @@ TEST_F(ExperimentFile, VariantsAndScoresGoOverTheBase) {
   EXPECT_EQ(experiment.cells[5].config.train.seed, 2);
 }
 
+TEST_F(ExperimentFile, RefusesAScoreForTheWholeModel) {
+  EXPECT_NE(
+      error(changed("preset = \"gpt2-icl-tiny\"", "preset = \"gpt2-icl-tiny\"\nscore = \"ssa\""))
+          .find(".toml:6: model.score: scores of an experiment stand in experiment.scores"),
+      std::string::npos);
+}
+
 TEST_F(ExperimentFile, NamesWhatIsWrongAndWhere) {
   const std::string file = testing::TempDir() + "NamesWhatIsWrongAndWhere.toml";
   const auto expect = [&](const std::string& text, const std::string& message) {

@@ -1,5 +1,6 @@
 #include "experiment/results.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -97,6 +98,27 @@ TEST_F(ResultsFile, ABrokenLineInTheMiddleIsAnError) {
   } catch (const std::runtime_error& error) {
     EXPECT_NE(std::string(error.what()).find("results.jsonl:2: not valid JSON"), std::string::npos)
         << error.what();
+  }
+}
+
+TEST_F(ResultsFile, MetricsAreNumbers) {
+  append_result(file_, example(1));
+  const Json whole = Json::parse(text());
+  for (const char* key : {"metrics", "baselines"}) {
+    Json line = whole;
+    line[key] =
+        key == std::string("metrics") ? Json({{"none/40/wrong", "x"}}) : Json({{"constant", 3}});
+    std::ofstream(file_) << line.dump() << "\n";
+    try {
+      read_results(file_, cut_off_);
+      FAIL() << "no error: " << key;
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what())
+                    .find(fmt::format(
+                        "results.jsonl:1: field \"{}\": expected an object of numbers", key)),
+                std::string::npos)
+          << error.what();
+    }
   }
 }
 

@@ -147,6 +147,17 @@ def test_means_intervals_and_verdicts(ssa):
 
 
 @pytest.mark.parametrize(
+    "text", ["my own", "<!-- generated:begin -->\n", "<!-- generated:end -->\n<!-- generated:begin -->\n"]
+)
+def test_a_page_of_ones_own_is_not_replaced(ssa, text):
+    config, out = make(ssa, 3, 1000)
+    (ssa.folder / "own.md").write_text(text)
+    failed = ssa("reproduce", config, "--out", out, "--table", "--markdown", "own.md", code=1)
+    assert failed.stderr.startswith("ssa: --markdown own.md: exists without a part between the lines")
+    assert (ssa.folder / "own.md").read_text() == text
+
+
+@pytest.mark.parametrize(
     "seeds, steps, verdict",
     [(2, 2000, "no verdict: too few seeds"), (3, 999, "smoke run, no verdict"), (3, 1000, "lower")],
 )

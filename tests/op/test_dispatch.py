@@ -122,3 +122,20 @@ def test_functorch_is_refused_not_wrong():
     with torch.autograd.forward_ad.dual_level(), pytest.raises(RuntimeError, match="jvp is not implemented"):
         dual = torch.autograd.forward_ad.make_dual(query, query)
         ssa_attention.attention(dual, dual, dual)
+
+
+@pytest.mark.parametrize("score", ssa_attention.scores())
+def test_compiled_gradients_of_every_score(score):
+    """The strides that Meta promises are those of the gradients: query, key and value as a projection gives them."""
+    params = [torch.full((4,), p.initial) for p in ssa_attention.scores()[score].params]
+
+    def attention(*inputs):
+        query, key, value = (x.view(2, 6, 4, 4).transpose(1, 2) for x in inputs)
+        return ssa_attention.attention(query, key, value, score=score, params=params)
+
+    inputs = [torch.randn(2, 6, 16, requires_grad=True) for _ in range(3)]
+    expected = torch.autograd.grad(attention(*inputs).sum(), inputs)
+    torch._dynamo.reset()  # a closure for each score: eight would reach its limit
+    compiled = torch.compile(attention, backend="aot_eager", fullgraph=True)
+    for ours, eager in zip(torch.autograd.grad(compiled(*inputs).sum(), inputs), expected, strict=True):
+        assert torch.equal(ours, eager)

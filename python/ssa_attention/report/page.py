@@ -126,7 +126,12 @@ def panels(figures: list[str]) -> str:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Under a temporary name beside it, synced, then renamed: never half a page. Raises ReportError."""
+    """Under a temporary name beside it, synced, then renamed: never half a page. Through links, and only over files.
+    Raises ReportError."""
+    if path.is_symlink():
+        path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise ReportError(f"{path}: is not a file that could be replaced")
     try:
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
