@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import ReportError, build
-from .page import write_page
+from . import build
+from .page import write_built
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,14 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
         help="a file of `ssa theory --json` (default: theory.json in the folders)",
     )
     options = parser.parse_args(arguments)
-    try:
-        text = build(options.runs, options.theory)
-        write_page(options.output, text)
-    except ReportError as error:
-        print(f"report: {error}", file=sys.stderr)
-        return 1
-    print(f"report: wrote {options.output} ({len(text.encode()) / 1e6:.1f} MB)")
-    return 0
+    return write_built("report", lambda: build(options.runs, options.theory), options.output)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from .page import Page, table, write_page
+from .page import Page, table, write_built
 from .panel import template
 from .reading import Parameters, ReportError, check_schema, load_json, need, need_numbers, need_parameters
 from .statistics import count, plain
@@ -233,14 +233,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     output = options.output or options.folder / "attention.html"
-    try:
-        text = build(options.folder)
-        write_page(output, text)
-    except ReportError as error:
-        print(f"attention: {error}", file=sys.stderr)
-        return 1
-    print(f"attention: wrote {output} ({len(text.encode()) / 1e6:.1f} MB)")
-    return 0
+    return write_built("attention", lambda: build(options.folder), output)
 
 
 if __name__ == "__main__":

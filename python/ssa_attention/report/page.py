@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
+from collections.abc import Callable
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -123,6 +125,18 @@ def panels(figures: list[str]) -> str:
     """Three to a row where there is room; two where three would leave one alone."""
     wide = len(figures) in (1, 2, 4)
     return f'<div class="panels{" wide" if wide else ""}">\n{"".join(figures)}</div>\n'
+
+
+def write_built(program: str, build: Callable[[], str], path: Path) -> int:
+    """Builds the page, writes it and says so under the program's name; the exit code."""
+    try:
+        text = build()
+        write_page(path, text)
+    except ReportError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 1
+    print(f"{program}: wrote {path} ({len(text.encode()) / 1e6:.1f} MB)")
+    return 0
 
 
 def write_page(path: Path, text: str) -> None:
