@@ -13,7 +13,9 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
+#include "ssa/bfloat16.h"
 #include "ssa/parallel.h"
 #include "ssa/score_info.h"
 
@@ -37,24 +39,34 @@ struct HeadValues {
   std::int64_t stride = 0;
 };
 
-/// Everything that defines one attention problem. T is float (fused kernels) or double (reference).
+/// Everything that defines one attention problem but the tensors themselves. T is the type of
+/// scores, sums, parameters and bias: float (fused kernels) or double (reference).
 template <class T>
-struct AttentionArgs {
+struct AttentionProblem {
   std::string_view score = "ssa";
   std::int64_t batch = 0, query_heads = 0, kv_heads = 0;  ///< query_heads % kv_heads == 0 (GQA)
   std::int64_t query_length = 0, key_length = 0;
   std::int64_t qk_dim = 0, v_dim = 0;
   T scale = 1;
   bool causal = false;
-  View4<const T> query;  ///< (batch, query_heads, query_length, qk_dim)
-  View4<const T> key;    ///< (batch, kv_heads, key_length, qk_dim)
-  View4<const T> value;  ///< (batch, kv_heads, key_length, v_dim)
   std::array<HeadValues<const T>, kMaxScoreParams> params{};  ///< in the order of the score's list
   View4<const bool>
       mask;  ///< (batch, query_heads, query_length, key_length), true = may attend; null = none
   View4<const T> bias;  ///< same shape, added to the score before φ; null = none
   const std::int64_t* key_lengths =
       nullptr;  ///< (batch): only keys [0, key_lengths[b]) exist; null = all
+};
+
+/// What scores are computed in for tensors of type T.
+template <class T>
+using ScoreType = std::conditional_t<std::is_same_v<T, BFloat16>, float, T>;
+
+/// T is float or BFloat16 (fused kernels) or double (reference).
+template <class T>
+struct AttentionArgs : AttentionProblem<ScoreType<T>> {
+  View4<const T> query;  ///< (batch, query_heads, query_length, qk_dim)
+  View4<const T> key;    ///< (batch, kv_heads, key_length, qk_dim)
+  View4<const T> value;  ///< (batch, kv_heads, key_length, v_dim)
 };
 
 /// Where the backward pass writes. Null data = not wanted. Every gradient is overwritten; the
@@ -64,9 +76,9 @@ struct AttentionGradients {
   View4<T> query, key, value;  ///< shapes of the inputs
   /// Same shape as args.bias. A stride of 0 means broadcast: the gradient is summed over that
   /// dimension.
-  View4<T> bias;
+  View4<ScoreType<T>> bias;
   /// One value per query head, or the sum over heads where stride is 0.
-  std::array<HeadValues<T>, kMaxScoreParams> params{};
+  std::array<HeadValues<ScoreType<T>>, kMaxScoreParams> params{};
 };
 
 /// out: (batch, query_heads, query_length, v_dim); lse: (batch, query_heads, query_length),

@@ -185,11 +185,11 @@ inline float largest_square_of(const Matrix& m, Index rows, Index columns) {
 
 /// Which keys the queries of one head see.
 struct Visibility {
-  const AttentionArgs<float>* args;
+  const AttentionProblem<float>* args;
   Index batch, head;
   Index keys;  ///< this sequence has keys [0, keys)
 
-  Visibility(const AttentionArgs<float>& a, Index b, Index h)
+  Visibility(const AttentionProblem<float>& a, Index b, Index h)
       : args(&a),
         batch(b),
         head(h),
@@ -265,7 +265,7 @@ class ScoreFilter {
   void apply(Index i, Index first, Index keys, Index padded, float* scores) const {
     const FloatTag d;
     const Floats hidden = set(kMinusInfinity);
-    const AttentionArgs<float>& args = *visibility_.args;
+    const AttentionProblem<float>& args = *visibility_.args;
     if (args.bias.data != nullptr && keys > 0) {
       const float* bias = row(args.bias, i, first, keys, bias_);
       for (Index j = 0; j < keys; j += kLanes) {
@@ -318,7 +318,7 @@ struct HeadScore {
   VectorMath math;
   Floats params[kMaxScoreParams];
 
-  HeadScore(const AttentionArgs<float>& args, Index head) {
+  HeadScore(const AttentionProblem<float>& args, Index head) {
     for (std::size_t k = 0; k < kMaxScoreParams; ++k) {
       params[k] = k < Score::kParams.size() ? set(args.params[k].data[head * args.params[k].stride])
                                             : hn::Zero(FloatTag());
