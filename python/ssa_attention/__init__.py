@@ -20,6 +20,7 @@ from .operator import (
     attention_weights,
     last_attention_path,
     last_dropout_seed,
+    merge,
     scores,
 )
 
@@ -32,6 +33,7 @@ __all__ = [
     "attention_weights",
     "last_attention_path",
     "last_dropout_seed",
+    "merge",
     "nn",
     "scores",
 ]

@@ -180,6 +180,37 @@ def attention_weights(
     return torch.ops.ssa.attention_weights(query, key, score, resolved, mask, bias, key_lengths, causal, scale)
 
 
+def merge(
+    out: Sequence[Tensor],
+    lse: Sequence[Tensor],
+    *,
+    score: str = "ssa",
+    params: Sequence[ParamValue] | Mapping[str, ParamValue] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The result over all keys, from results over disjoint sets of them (`attention(…, return_lse=True)`).
+
+        lse = log Σ_k exp(lse[k]),   out = Σ_k exp(lse[k] - lse)·out[k]
+
+    Args:
+        out: one tensor (B, H_q, T_q, D_v) per set of keys.
+        lse: one tensor (B, H_q, T_q) each. Where it is -inf, that set had no key for the query and its
+            out is not read; where all are, out is 0 and lse -inf.
+        score, params: as given to `attention`. softmax1 and sink have a term e^z in each part's
+            normaliser (and not in lse): it is counted once, by the weights
+            (exp(lse[k]) + e^z) / (exp(lse) + e^z). ssmax counts the keys of the part: give its parts
+            sigma·log(N) / log(N_k) for sigma, N being the number of all keys.
+
+    Returns:
+        out and lse, differentiable in every argument.
+
+    Raises:
+        ValueError, TypeError: naming the argument, its shape or dtype, and what would be right.
+    """
+    if len(out) == 0:
+        raise ValueError("out must have at least one tensor")
+    return torch.ops.ssa.merge(out, lse, score, _resolve_params(score, params, {}, out[0]))
+
+
 def last_attention_path() -> str:
     """Which path this thread's last attention took: "fused", "composed", or "" before the first.
 

@@ -34,6 +34,13 @@ struct AttentionResult {
 AttentionResult attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                           const AttentionOptions& options);
 
+/// Results over disjoint sets of keys become the result over all of them:
+///   lse = log Σ_k exp lse_k,   out = Σ_k exp(lse_k − lse)·out_k
+/// score and params are those of the parts: a sink, which each part has in its normaliser, counts
+/// once. Differentiable. docs/operator.md says what scores that count keys need.
+AttentionResult merge(const std::vector<AttentionResult>& parts, const std::string& score,
+                      const std::vector<at::Tensor>& params);
+
 /// The weights p themselves, (B, H_q, T_q, T_k), without gradient or dropout: for statistics and
 /// maps.
 at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key,

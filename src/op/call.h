@@ -84,6 +84,10 @@ std::vector<at::Tensor> unpacked_backward(const at::Tensor& out, const at::Tenso
 AttentionTensors call_attention(const AttentionCall& call);
 std::vector<at::Tensor> call_attention_backward(const BackwardCall& call);
 
+/// ssa::merge: see attention.h.
+AttentionTensors merge_parts(at::TensorList out, at::TensorList lse, std::string_view score,
+                             at::TensorList params);
+
 /// Whether the score is of the φ family; others have no lse (theirs is an empty tensor).
 bool is_phi(const AttentionCall& call);
 

@@ -174,6 +174,9 @@ TORCH_LIBRARY(ssa, library) {
       "attention_weights(Tensor query, Tensor key, str score, Tensor[] params, Tensor? mask, "
       "Tensor? bias, Tensor? key_lengths, bool causal, float? scale) -> Tensor",
       weights_kernel);
+  library.def(
+      "merge(Tensor[] out, Tensor[] lse, str score, Tensor[] params) -> (Tensor out, Tensor lse)",
+      merge_parts);
   library.def("last_attention_path() -> str", last_attention_path);
   library.def("last_dropout_seed() -> int?", last_dropout_seed);
   library.def("scores() -> str[]", score_names);
