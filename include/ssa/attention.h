@@ -86,12 +86,17 @@ struct AttentionGradients {
 /// outside [0, key_length], or a parameter that is not finite or not > 0.
 void attention_forward(const AttentionArgs<float>& args, const View4<float>& out, float* lse,
                        const Parallel& parallel);
+void attention_forward(const AttentionArgs<BFloat16>& args, const View4<BFloat16>& out, float* lse,
+                       const Parallel& parallel);
 
 /// out and lse are the forward's results; d_out has out's shape; d_lse has lse's shape and may be
 /// null.
 void attention_backward(const AttentionArgs<float>& args, const View4<const float>& out,
                         const float* lse, const View4<const float>& d_out, const float* d_lse,
                         const AttentionGradients<float>& gradients, const Parallel& parallel);
+void attention_backward(const AttentionArgs<BFloat16>& args, const View4<const BFloat16>& out,
+                        const float* lse, const View4<const BFloat16>& d_out, const float* d_lse,
+                        const AttentionGradients<BFloat16>& gradients, const Parallel& parallel);
 
 /// The same two in double by plain loops (reference.cc): the oracle of every test.
 void reference_forward(const AttentionArgs<double>& args, const View4<double>& out, double* lse);

@@ -6,7 +6,7 @@
 //   p = 2^(φ2(s) − lse2),  lse2 = lse·log2(e),  dφ = p·(dP − D + dL),  dP = dO·Vᵀ,  D = rowsum(dO ∘
 //   O), ds = dφ·∂φ/∂s,  dV += Pᵀ·dO,  dK += dSᵀ·(scale·Q),  dQ += dS·K,  dparam += Σ dφ·∂φ/∂param.
 // P and dS of the pair lie in two buffers that the last three products read, dV and dK column by
-// column, so that nothing is transposed.
+// column, so that nothing is transposed. With BFloat16 these buffers hold pairs of rows.
 
 #if defined(SSA_ATTENTION_BACKWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SSA_ATTENTION_BACKWARD_INL_H_
@@ -15,18 +15,18 @@
 #define SSA_ATTENTION_BACKWARD_INL_H_
 #endif
 
-#include "kernels/operands-inl.h"
+#include "kernels/pairs-inl.h"
 #include "kernels/scratch.h"
 #include "kernels/tasks.h"
 
-HWY_BEFORE_NAMESPACE();
+SSA_BEFORE_NAMESPACE();
 namespace ssa {
 namespace HWY_NAMESPACE {
 
-template <class Score>
+template <class Score, class T>
 class Backward {
  public:
-  Backward(const BackwardProblem& problem, const BackwardTask& task)
+  Backward(const BackwardProblem<T>& problem, const BackwardTask& task)
       : problem_(problem),
         args_(problem.args),
         task_(task),
@@ -34,6 +34,10 @@ class Backward {
         keys_(std::max<Index>(
             0, std::min(task.last, Visibility(args_, task.batch, 0).keys) - task.first)),
         rows_(args_.query_length),
+        qk_depth_(depth<T>(args_.qk_dim)),
+        v_depth_(depth<T>(args_.v_dim)),
+        qk_row_(round_up(qk_depth_, kLanes)),
+        v_row_(round_up(v_depth_, kLanes)),
         qk_width_(round_up(args_.qk_dim, kLanes)),
         v_width_(round_up(args_.v_dim, kLanes)),
         scratch_(lay_out(nullptr)),
@@ -47,17 +51,21 @@ class Backward {
     std::fill_n(d_key_, keys_ * qk_width_, 0.0f);
     std::fill_n(d_value_, keys_ * v_width_, 0.0f);
     for (Index g = 0; g < group_; ++g) head(task_.kv * group_ + g, task_.sums[g]);
-    write(problem_.gradients.key, d_key_, qk_width_, args_.qk_dim);
-    write(problem_.gradients.value, d_value_, v_width_, args_.v_dim);
+    write(problem_.gradients.key, d_key_, qk_width_, args_.qk_dim, tile_factor());
+    write(problem_.gradients.value, d_value_, v_width_, args_.v_dim, 1.0f);
   }
 
  private:
+  /// Queries of float are scaled when they are copied, others when they have become scores.
+  float tile_factor() const { return kPairs<T> ? args_.scale : 1.0f; }
+
   static constexpr Index kQueryBlock = 96;
   static constexpr Index kKeyBlock = 128 / kPanel * kPanel;
   static constexpr Index kFewKeys = 16;
   /// A row of the buffers holds a block of keys, rounded up to strips of the transposed products.
   static constexpr Index kBuffer = round_up(round_up(kKeyBlock, kTileRows), kLanes);
   static_assert(kBuffer <= ScoreFilter::kMaxKeys);
+  static_assert(kQueryBlock % 2 == 0 && kTileRows % 2 == 0);  // pairs of rows lie in one strip
 
   /// One query head's state while it is worked on.
   struct Head {
@@ -75,64 +83,64 @@ class Backward {
       if (scratch != nullptr) piece = scratch->take(floats);
       size += Scratch::size_of(floats);
     };
-    take(key_panels_, panels_size(keys_, args_.qk_dim));
-    take(value_panels_, panels_size(keys_, args_.v_dim));
-    take(key_copy_, keys_ * qk_width_);
+    take(key_panels_, panels_size<T>(keys_, args_.qk_dim));
+    take(value_panels_, panels_size<T>(keys_, args_.v_dim));
+    take(key_copy_, depth<T>(keys_) * qk_width_);
     take(d_key_, keys_ * qk_width_);
     take(d_value_, keys_ * v_width_);
-    take(query_, rows_ * qk_width_);
-    take(d_out_copy_, rows_ * v_width_);
+    take(query_, rows_ * qk_row_);
+    take(d_out_copy_, rows_ * v_row_);
+    take(query_stack_, kPairs<T> ? depth<T>(rows_) * qk_width_ : 0);
+    take(d_out_stack_, kPairs<T> ? depth<T>(rows_) * v_width_ : 0);
     take(d_query_, rows_ * qk_width_);
     take(lse2_, rows_);
     take(lse2_low_, rows_);
     take(delta_, round_up(rows_, kLanes));
     take(row_sums_, (1 + kMaxScoreParams) * rows_);
-    take(d_out_panel_, 2 * args_.v_dim * kPanel);
-    take(weights_, kQueryBlock * kBuffer);
-    take(d_scores_, kQueryBlock * kBuffer);
+    take(d_out_panel_, 2 * v_depth_ * kPanel);
+    take(weights_, depth<T>(kQueryBlock) * kBuffer);
+    take(d_scores_, depth<T>(kQueryBlock) * kBuffer);
+    take(strip_weights_, kPairs<T> ? kTileRows * kBuffer : 0);
+    take(strip_d_scores_, kPairs<T> ? kTileRows * kBuffer : 0);
     take(filter_scratch_, ScoreFilter::kScratch);
     return size;
   }
 
   void pack_keys_and_values() {
-    Matrix key = matrix_of(args_.key, task_.batch, task_.kv);
-    Matrix value = matrix_of(args_.value, task_.batch, task_.kv);
+    Matrix<T> key = matrix_of(args_.key, task_.batch, task_.kv);
+    Matrix<T> value = matrix_of(args_.value, task_.batch, task_.kv);
     key.data = key.row(task_.first);
     value.data = value.row(task_.first);
     const bool filtered = args_.mask.data != nullptr || args_.bias.data != nullptr;
     pack_panels(key, keys_, args_.qk_dim, key_panels_);
     pack_panels(value, keys_, args_.v_dim, value_panels_);
     const bool copy = filtered || !key.is_packed(args_.qk_dim, qk_width_);
-    if (copy) copy_rows(key, keys_, args_.qk_dim, 1.0f, key_copy_, qk_width_);
-    key_rows_ = copy ? key_copy_ : key.data;
+    if (copy) stack_rows(key, keys_, args_.qk_dim, key_copy_, qk_width_);
+    key_rows_ = key_copy_;
+    if constexpr (!kPairs<T>) key_rows_ = copy ? key_copy_ : key.data;
     if (filtered) {
       for (const Index hidden : poisoned_hidden_keys(args_, task_.batch, task_.kv)) {
         const Index j = hidden - task_.first;
         if (j < 0 || j >= keys_) continue;
-        erase_key(key_panels_, j, args_.qk_dim);
-        erase_key(value_panels_, j, args_.v_dim);
-        std::fill_n(key_copy_ + j * qk_width_, qk_width_, 0.0f);
+        erase_key(key_panels_, j, qk_depth_);
+        erase_key(value_panels_, j, v_depth_);
+        erase_row<T>(key_copy_, j, qk_width_);
       }
     }
-    // Tasks that share a head must agree on its mode: only the general one keeps row sums, and they
-    // are worth nothing unless every key is in them.
-    const Index all = Visibility(args_, task_.batch, 0).keys;
-    largest_key_square_ =
-        keys_ == all
-            ? largest_square(key_panels_, keys_, args_.qk_dim)
-            : largest_square_of(matrix_of(args_.key, task_.batch, task_.kv), all, args_.qk_dim);
+    largest_key_square_ = largest_square<T>(key_panels_, keys_, qk_depth_);
   }
 
   void head(Index h, BackwardSums& sums) {
     Head head{h, Visibility(args_, task_.batch, h), HeadScore<Score>(args_, h),
               ScoreFilter(Visibility(args_, task_.batch, h), filter_scratch_), sums};
-    load_rows(head);
-    if (sums.query != nullptr) d_query_ = sums.query;
-    std::fill_n(d_query_, rows_ * qk_width_, 0.0f);
     const bool all_keys = sums.rows == nullptr;
     if (!all_keys) row_sums_ = sums.rows;
     if (all_keys) std::fill_n(row_sums_, (1 + kMaxScoreParams) * rows_, 0.0f);
-    const float q2 = largest_square_of_rows(query_, rows_, qk_width_);
+    load_rows(head);
+    if (sums.query != nullptr) d_query_ = sums.query;
+    std::fill_n(d_query_, rows_ * qk_width_, 0.0f);
+    const float q2 =
+        largest_square_of_rows<T>(query_, rows_, qk_row_) * tile_factor() * tile_factor();
     switch (choose_mode(head.visibility, q2, largest_key_square_, head.score)) {
       case Mode::kBounded:
         key_blocks<Mode::kBounded>(head);
@@ -148,7 +156,7 @@ class Backward {
       settle_params(row_sums_, rows_, problem_.lse + at,
                     problem_.d_lse == nullptr ? nullptr : problem_.d_lse + at, *sums.params);
     }
-    const View4<float>& d_query = problem_.gradients.query;
+    const View4<T>& d_query = problem_.gradients.query;
     if (sums.query != nullptr || d_query.data == nullptr) return;
     for (Index i = 0; i < rows_; ++i) {
       write_row(d_query_ + i * qk_width_, args_.qk_dim, args_.scale, d_query.at(task_.batch, h, i),
@@ -159,30 +167,31 @@ class Backward {
   /// Scaled queries, dO, lse in base 2 and D − dL of all rows. A row that sees no key is read as
   /// zero, so that nothing it holds reaches the key gradients as 0 · NaN.
   void load_rows(const Head& head) {
-    const Matrix query = matrix_of(args_.query, task_.batch, head.head);
-    const Matrix d_out = matrix_of(problem_.d_out, task_.batch, head.head);
+    const Matrix<T> query = matrix_of(args_.query, task_.batch, head.head);
+    const Matrix<T> d_out = matrix_of(problem_.d_out, task_.batch, head.head);
     const Index at = (task_.batch * args_.query_heads + head.head) * rows_;
     const bool exact = problem_.lse2.exact[task_.batch * args_.query_heads + head.head] != 0;
-    copy_rows(query, rows_, args_.qk_dim, args_.scale, query_, qk_width_);
+    copy_rows(query, rows_, args_.qk_dim, args_.scale, query_, qk_row_);
     find_delta(d_out, matrix_of(problem_.out, task_.batch, head.head));
     bool copy = !d_out.is_packed(args_.v_dim, v_width_);
-    [[maybe_unused]] double d_sink = 0;
     for (Index i = 0; i < rows_; ++i) {
       if constexpr (kCountsKeys<Score>) keys_seen_[i] = head.visibility.count(i);
       const float lse = problem_.lse[at + i];
       if (lse == kMinusInfinity) {
         lse2_[i] = lse2_low_[i] = delta_[i] = 0.0f;
+        if constexpr (kHasSink<Score>) kept_[i] = 1.0f;
         copy = true;
         continue;
       }
       double lse2 = kLog2E * lse;
       if (exact) lse2 = static_cast<double>(problem_.lse2.high[at + i]) + problem_.lse2.low[at + i];
       if constexpr (kHasSink<Score>) {
-        // Weights are shares of the whole normaliser; the sink's, with a value of 0, has dφ = −p·D.
+        // Weights are shares of the whole normaliser, the sink's among them.
         const double sink2 = head.score.sink2();
         const double whole =
             std::max(lse2, sink2) + std::log2(1 + std::exp2(-std::abs(lse2 - sink2)));
-        d_sink -= std::exp2(sink2 - whole) * delta_[i];
+        const double weight = std::exp2(sink2 - whole);
+        if (task_.first == 0) add_sink(head, i, -weight * delta_[i], weight);
         // Below 2^-100 every weight has long gone under the smallest float.
         kept_[i] = static_cast<float>(std::exp2(std::max(-100.0, lse2 - whole)));
         lse2 = whole;
@@ -191,32 +200,45 @@ class Backward {
       lse2_low_[i] = static_cast<float>(lse2 - lse2_[i]);
       delta_[i] -= d_lse_of(head, i);
     }
-    if constexpr (kHasSink<Score>) add_sink(head, d_sink);
-    d_out_ = copy ? d_out_copy_ : d_out.data;
+    d_out_ = d_out_copy_;
+    if constexpr (!kPairs<T>) d_out_ = copy ? d_out_copy_ : d_out.data;
     if (!copy) return;
-    copy_rows(d_out, rows_, args_.v_dim, 1.0f, d_out_copy_, v_width_);
+    copy_rows(d_out, rows_, args_.v_dim, 1.0f, d_out_copy_, v_row_);
+    if constexpr (kPairs<T>) {
+      stack_rows(query, rows_, args_.qk_dim, query_stack_, qk_width_);
+      stack_rows(d_out, rows_, args_.v_dim, d_out_stack_, v_width_);
+    }
     for (Index i = 0; i < rows_; ++i) {
       if (problem_.lse[at + i] != kMinusInfinity) continue;
-      std::fill_n(d_out_copy_ + i * v_width_, v_width_, 0.0f);
-      std::fill_n(query_ + i * qk_width_, qk_width_, 0.0f);
+      std::fill_n(d_out_copy_ + i * v_row_, v_row_, 0.0f);
+      std::fill_n(query_ + i * qk_row_, qk_row_, 0.0f);
+      if constexpr (!kPairs<T>) continue;
+      erase_row<T>(query_stack_, i, qk_width_);
+      erase_row<T>(d_out_stack_, i, v_width_);
     }
   }
+
+  /// Queries and dO as the right sides of products.
+  const float* query_stack() const { return kPairs<T> ? query_stack_ : query_; }
+  const float* d_out_stack() const { return kPairs<T> ? d_out_stack_ : d_out_; }
 
   /// D of every row, in the tile's order of operations, a vector of rows at a time: where one
   /// weight is 1 and O is that key's value, dP − D must be zero, as in a plain softmax, not nearly
   /// zero times a score of 1e6.
-  void find_delta(const Matrix& d_out, const Matrix& out) {
+  void find_delta(const Matrix<T>& d_out, const Matrix<T>& out) {
     const FloatTag d;
-    const Index panel = args_.v_dim * kPanel;
+    const Index panel = v_depth_ * kPanel;
     float *left = d_out_panel_, *right = d_out_panel_ + panel;
     for (Index i = 0; i < rows_; i += kPanel) {
       const Index count = std::min(kPanel, rows_ - i);
-      pack_panels({d_out.row(i), d_out.row_stride, d_out.stride}, count, args_.v_dim, left);
-      pack_panels({out.row(i), out.row_stride, out.stride}, count, args_.v_dim, right);
+      const Matrix<T> d_out_rows{d_out.row(i), d_out.row_stride, d_out.stride};
+      const Matrix<T> out_rows{out.row(i), out.row_stride, out.stride};
+      pack_panels(d_out_rows, count, args_.v_dim, left);
+      pack_panels(out_rows, count, args_.v_dim, right);
       for (Index r = 0; r < count; r += kLanes) {
         Floats sum = hn::Zero(d);
         for (Index c = 0; c < panel; c += kPanel) {
-          sum = hn::MulAdd(hn::LoadU(d, left + c + r), hn::LoadU(d, right + c + r), sum);
+          sum = multiply_add<T>(hn::LoadU(d, left + c + r), hn::LoadU(d, right + c + r), sum);
         }
         hn::StoreU(sum, d, delta_ + i + r);
       }
@@ -232,15 +254,20 @@ class Backward {
     return problem_.d_lse[at];
   }
 
-  /// The sink belongs to no key: the task with the first one adds its gradient.
-  void add_sink(const Head& head, [[maybe_unused]] double d_sink) const {
-    if (task_.first != 0) return;
+  /// The sink of row i is a key with value 0, and so has dφ = −p·D. It is in no task's keys: the
+  /// one with the first key adds it.
+  void add_sink(const Head& head, Index i, double d_phi, double weight) {
     if constexpr (!Score::kParams.empty()) {
+      row_sums_[i] += static_cast<float>(d_phi);
       [&]<std::size_t... kParam>(std::index_sequence<kParam...>) {
-        (((*head.sums.params)[kParam] +=
-          d_sink * hn::GetLane(Score::template dsink_dparam<int(kParam)>(head.score.math,
-                                                                         head.score.params))),
-         ...);
+        (
+            [&] {
+              const double derivative = hn::GetLane(
+                  Score::template dsink_dparam<int(kParam)>(head.score.math, head.score.params));
+              (*head.sums.params)[kParam] += d_phi * derivative;
+              row_sums_[(1 + kParam) * rows_ + i] += static_cast<float>(weight * derivative);
+            }(),
+            ...);
       }
       (std::make_index_sequence<Score::kParams.size()>{});
     }
@@ -250,7 +277,7 @@ class Backward {
   void key_blocks(Head& head) {
     for (Index k0 = 0; k0 < keys_; k0 += kKeyBlock) {
       const Index keys = std::min(kKeyBlock, keys_ - k0);
-      const Index first = head.visibility.first_row(task_.first + k0);
+      const Index first = head.visibility.first_row(task_.first + k0) / kDepth<T> * kDepth<T>;
       for (Index r0 = first; r0 < rows_; r0 += kQueryBlock) {
         block<kMode>(head, k0, keys, r0, std::min(kQueryBlock, rows_ - r0));
       }
@@ -284,14 +311,16 @@ class Backward {
       const Index skip = std::max<Index>(0, first_seen) / kTileRows * kTileRows;
       if (skip >= rows) break;
       if (problem_.gradients.value.data != nullptr) {
-        multiply<Storage::kTransposed, true>(strip_keys, v_width_, weights_ + skip * kBuffer + s,
-                                             kBuffer, rows - skip, d_out_ + (r0 + skip) * v_width_,
-                                             v_width_, d_value_ + (k0 + s) * v_width_, v_width_);
+        multiply<T, Storage::kTransposed>(
+            strip_keys, v_width_, weights_ + skip / kDepth<T> * kBuffer + s, kBuffer,
+            depth<T>(rows - skip), d_out_stack() + (r0 + skip) / kDepth<T> * v_width_, v_width_,
+            d_value_ + (k0 + s) * v_width_, v_width_);
       }
       if (problem_.gradients.key.data != nullptr) {
-        multiply<Storage::kTransposed, true>(strip_keys, qk_width_, d_scores_ + skip * kBuffer + s,
-                                             kBuffer, rows - skip, query_ + (r0 + skip) * qk_width_,
-                                             qk_width_, d_key_ + (k0 + s) * qk_width_, qk_width_);
+        multiply<T, Storage::kTransposed>(
+            strip_keys, qk_width_, d_scores_ + skip / kDepth<T> * kBuffer + s, kBuffer,
+            depth<T>(rows - skip), query_stack() + (r0 + skip) / kDepth<T> * qk_width_, qk_width_,
+            d_key_ + (k0 + s) * qk_width_, qk_width_);
       }
     }
   }
@@ -300,12 +329,12 @@ class Backward {
   template <Mode kMode>
   void strip(Head& head, Index k0, Index keys, Index r0, Index r, Index rows, Floats* param_sums) {
     if (keys <= 0) return;
-    float* weights = weights_ + r * kBuffer;
-    float* d_scores = d_scores_ + r * kBuffer;
-    multiply_panels(rows, keys, query_ + (r0 + r) * qk_width_, qk_width_, args_.qk_dim,
-                    key_panels_ + k0 * args_.qk_dim, weights, kBuffer);
-    multiply_panels(rows, keys, d_out_ + (r0 + r) * v_width_, v_width_, args_.v_dim,
-                    value_panels_ + k0 * args_.v_dim, d_scores, kBuffer);
+    float* weights = kPairs<T> ? strip_weights_ : weights_ + r * kBuffer;
+    float* d_scores = kPairs<T> ? strip_d_scores_ : d_scores_ + r * kBuffer;
+    multiply_panels<T>(rows, keys, query_ + (r0 + r) * qk_row_, qk_row_, qk_depth_,
+                       key_panels_ + k0 * qk_depth_, weights, kBuffer, tile_factor());
+    multiply_panels<T>(rows, keys, d_out_ + (r0 + r) * v_row_, v_row_, v_depth_,
+                       value_panels_ + k0 * v_depth_, d_scores, kBuffer, 1.0f);
     const Index filled = round_up(round_up(keys, kTileRows), kLanes);
     for (Index row = 0; row < rows; ++row) {
       const Index i = r0 + r + row;
@@ -325,11 +354,28 @@ class Backward {
       std::fill(ds + padded, ds + filled, 0.0f);
       add_bias_gradient(head, i, task_.first + k0, limit, ds);
     }
+    if constexpr (kPairs<T>) narrow_strip(r, rows, filled);
     if (problem_.gradients.query.data != nullptr) {
-      multiply<Storage::kRows, true>(rows, qk_width_, d_scores, kBuffer, keys,
-                                     key_rows_ + k0 * qk_width_, qk_width_,
-                                     d_query_ + (r0 + r) * qk_width_, qk_width_);
+      multiply<T, Storage::kRows>(rows, qk_width_, d_scores, kBuffer, depth<T>(keys),
+                                  key_rows_ + k0 / kDepth<T> * qk_width_, qk_width_,
+                                  d_query_ + (r0 + r) * qk_width_, qk_width_);
     }
+  }
+
+  /// The strip's P and dS into the buffers as pairs of rows; dS of the strip as pairs of keys.
+  void narrow_strip(Index r, Index rows, Index filled) requires kPairs<T> {
+    if (rows % 2 != 0) {
+      std::fill_n(strip_weights_ + rows * kBuffer, filled, 0.0f);
+      std::fill_n(strip_d_scores_ + rows * kBuffer, filled, 0.0f);
+    }
+    for (Index row = 0; row < rows; row += 2) {
+      const Index from = row * kBuffer, to = (r + row) / 2 * kBuffer;
+      stack_floats<T>(strip_weights_ + from, strip_weights_ + from + kBuffer, filled,
+                      weights_ + to);
+      stack_floats<T>(strip_d_scores_ + from, strip_d_scores_ + from + kBuffer, filled,
+                      d_scores_ + to);
+    }
+    for (Index row = 0; row < rows; ++row) narrow_row<T>(strip_d_scores_ + row * kBuffer, filled);
   }
 
   /// What a row adds up, lane by lane.
@@ -352,8 +398,13 @@ class Backward {
     if constexpr (kCountsKeys<Score>) score_of.see(keys_seen_[i]);
     const Floats lse2 = set(lse2_[i]), lse2_low = set(lse2_low_[i]);
     const bool few = limit <= kFewKeys && head.visibility.limit(i) == limit;
-    const Floats delta =
-        few ? delta_of_few<kMode>(head, score_of, i, limit, w, ds) : set(delta_[i]);
+    float row_delta = delta_[i];
+    if (few) {
+      row_delta = delta_of_few<kMode>(head, score_of, i, limit, w, ds);
+      // The sink has been given another D.
+      if constexpr (kHasSink<Score>) add_sink(head, i, (kept_[i] - 1) * (row_delta - delta_[i]), 0);
+    }
+    const Floats delta = set(row_delta);
     Sums sums;
     for (Index j = 0; j < limit; j += kLanes) {
       Floats score = hn::LoadU(d, w + j), gradient = hn::LoadU(d, ds + j);
@@ -374,7 +425,7 @@ class Backward {
     for (std::size_t k = 0; k < Score::kParams.size(); ++k) {
       param_sums[k] = hn::Add(param_sums[k], sums.param[k]);
     }
-    if constexpr (kMode == Mode::kGeneral && !Score::kParams.empty()) {
+    if constexpr (!Score::kParams.empty()) {
       row_sums_[i] += hn::GetLane(hn::SumOfLanes(d, sums.d_phi));
       for (std::size_t k = 0; k < Score::kParams.size(); ++k) {
         row_sums_[(1 + k) * rows_ + i] += hn::GetLane(hn::SumOfLanes(d, sums.weighted[k]));
@@ -386,8 +437,8 @@ class Backward {
   /// One weight is often near 1 there: dP − D cancels, and D = dO·O would leave the rounding of its
   /// dot product, six times the error of a plain softmax's dQ at dimension 96.
   template <Mode kMode>
-  Floats delta_of_few(const Head& head, const HeadScore<Score>& score_of, Index i, Index limit,
-                      const float* w, const float* ds) const {
+  float delta_of_few(const Head& head, const HeadScore<Score>& score_of, Index i, Index limit,
+                     const float* w, const float* ds) const {
     const FloatTag d;
     Floats weighted = hn::Zero(d), total = hn::Zero(d);
     for (Index j = 0; j < limit; j += kLanes) {
@@ -406,7 +457,7 @@ class Backward {
     const float sum = hn::GetLane(hn::SumOfLanes(d, total));
     float delta = hn::GetLane(hn::SumOfLanes(d, weighted)) / sum;
     if constexpr (kHasSink<Score>) delta = sum > 0 ? delta * kept_[i] : 0.0f;  // all below floats
-    return set(delta - d_lse_of(head, i));
+    return delta - d_lse_of(head, i);
   }
 
   /// In: scores and dP. Out: weights and dS. Where `hidden`, everything is zero whatever came in.
@@ -424,23 +475,21 @@ class Backward {
       weight = hn::IfThenZeroElse(hidden, weight);
       d_phi = hn::IfThenZeroElse(hidden, d_phi);
     }
-    add_params<kMode, 0>(head, score, weight, d_phi, sums);
+    add_params<0>(head, score, weight, d_phi, sums);
     score_to_weight = weight;
     gradient = hn::Mul(d_phi, head.dphi_ds(score));
   }
 
   /// Parameter kParam and those after it.
-  template <Mode kMode, int kParam>
+  template <int kParam>
   static HWY_INLINE void add_params(const HeadScore<Score>& head, Floats score, Floats weight,
                                     Floats d_phi, Sums& sums) {
     if constexpr (kParam < static_cast<int>(Score::kParams.size())) {
       const Floats derivative = head.template dphi_dparam<kParam>(score);
       sums.param[kParam] = hn::MulAdd(d_phi, derivative, sums.param[kParam]);
-      if constexpr (kMode == Mode::kGeneral) {
-        sums.weighted[kParam] = hn::MulAdd(weight, derivative, sums.weighted[kParam]);
-      }
-      add_params<kMode, kParam + 1>(head, score, weight, d_phi, sums);
-    } else if constexpr (kMode == Mode::kGeneral) {
+      sums.weighted[kParam] = hn::MulAdd(weight, derivative, sums.weighted[kParam]);
+      add_params<kParam + 1>(head, score, weight, d_phi, sums);
+    } else if constexpr (kParam > 0) {
       sums.d_phi = hn::Add(sums.d_phi, d_phi);
     }
   }
@@ -468,31 +517,36 @@ class Backward {
   }
 
   /// The task's rows of a key or value gradient; zero for keys that this sequence does not have.
-  void write(const View4<float>& gradient, const float* rows, Index width, Index columns) const {
+  void write(const View4<T>& gradient, const float* rows, Index width, Index columns,
+             float factor) const {
     if (gradient.data == nullptr) return;
     for (Index j = 0; j < task_.last - task_.first; ++j) {
-      float* to = gradient.at(task_.batch, task_.kv, task_.first + j);
+      T* to = gradient.at(task_.batch, task_.kv, task_.first + j);
       if (j < keys_) {
-        write_row(rows + j * width, columns, 1.0f, to, gradient.stride[3]);
+        write_row(rows + j * width, columns, factor, to, gradient.stride[3]);
       } else {
-        for (Index c = 0; c < columns; ++c) to[c * gradient.stride[3]] = 0.0f;
+        for (Index c = 0; c < columns; ++c) to[c * gradient.stride[3]] = T(0.0f);
       }
     }
   }
 
-  const BackwardProblem& problem_;
-  const AttentionArgs<float>& args_;
+  const BackwardProblem<T>& problem_;
+  const AttentionArgs<T>& args_;
   const BackwardTask task_;
   const Index group_;
   const Index keys_;  ///< of the task's range, those that this sequence has
   const Index rows_;
-  const Index qk_width_, v_width_;
+  const Index qk_depth_, v_depth_;  ///< lanes of a contraction over a head's dimension
+  const Index qk_row_, v_row_;      ///< the same in whole vectors: rows of left sides
+  const Index qk_width_, v_width_;  ///< head dimensions in whole vectors: rows of right sides
   float *key_panels_ = nullptr, *value_panels_ = nullptr, *key_copy_ = nullptr;
   float *d_key_ = nullptr, *d_value_ = nullptr;                          ///< sums over the group
   float *query_ = nullptr, *d_out_copy_ = nullptr, *d_query_ = nullptr;  ///< of the current head
   float *lse2_ = nullptr, *lse2_low_ = nullptr, *delta_ = nullptr;       ///< lse·log2(e), D − dL
   float *weights_ = nullptr, *d_scores_ = nullptr;                       ///< P and dS of a block
-  float* row_sums_ = nullptr;                                            ///< BackwardSums::rows
+  float *query_stack_ = nullptr, *d_out_stack_ = nullptr;       ///< with pairs: right sides
+  float *strip_weights_ = nullptr, *strip_d_scores_ = nullptr;  ///< with pairs: before they narrow
+  float* row_sums_ = nullptr;                                   ///< BackwardSums::rows
   float *d_out_panel_ = nullptr, *filter_scratch_ = nullptr;
   Scratch scratch_;
   std::vector<Index> keys_seen_;  ///< per row of the head, for scores that count keys
@@ -503,6 +557,6 @@ class Backward {
 
 }  // namespace HWY_NAMESPACE
 }  // namespace ssa
-HWY_AFTER_NAMESPACE();
+SSA_AFTER_NAMESPACE();
 
 #endif  // per-target include guard

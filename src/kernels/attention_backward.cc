@@ -11,32 +11,35 @@ HWY_BEFORE_NAMESPACE();
 namespace ssa {
 namespace HWY_NAMESPACE {
 
-void backward_task(const BackwardProblem& problem, const BackwardTask& task) {
+template <class T>
+void backward_task(const BackwardProblem<T>& problem, const BackwardTask& task) {
   for_each_score(ScoreList{}, [&](auto score) {
     if (decltype(score)::kName == problem.args.score) {
-      Backward<decltype(score)>(problem, task).run();
+      Backward<decltype(score), T>(problem, task).run();
     }
   });
+}
+
+void float_backward(const BackwardProblem<float>& problem, const BackwardTask& task) {
+  backward_task(problem, task);
+}
+
+/// Only where has_bfloat16_products().
+void bfloat16_backward([[maybe_unused]] const BackwardProblem<BFloat16>& problem,
+                       [[maybe_unused]] const BackwardTask& task) {
+#if HWY_TARGET <= HWY_AVX3
+  backward_task(problem, task);
+#endif
 }
 
 /// Floats in a row of a task's share of the query gradient.
 Index query_gradient_width(Index qk_dim) { return round_up(qk_dim, kLanes); }
 
-/// One head's query gradient from the shares of `count` tasks, each of rows × width floats.
-void add_query_shares(const AttentionArgs<float>& args, const float* shares, Index count,
-                      const View4<float>& gradient, Index batch, Index head) {
+/// shares (rows × width floats) += more, of the same size.
+void add_query_share(float* shares, const float* more, Index size) {
   const FloatTag d;
-  const Index width = query_gradient_width(args.qk_dim);
-  std::vector<float> row(static_cast<std::size_t>(width));
-  for (Index i = 0; i < args.query_length; ++i) {
-    for (Index c = 0; c < width; c += kLanes) {
-      Floats sum = hn::Zero(d);
-      for (Index s = 0; s < count; ++s) {
-        sum = hn::Add(sum, hn::LoadU(d, shares + (s * args.query_length + i) * width + c));
-      }
-      hn::StoreU(sum, d, row.data() + c);
-    }
-    write_row(row.data(), args.qk_dim, args.scale, gradient.at(batch, head, i), gradient.stride[3]);
+  for (Index c = 0; c < size; c += kLanes) {
+    hn::StoreU(hn::Add(hn::LoadU(d, shares + c), hn::LoadU(d, more + c)), d, shares + c);
   }
 }
 
@@ -47,12 +50,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/check_args.h"
 #include "kernels/target.h"
+#include "kernels/widened.h"
 
 namespace ssa {
 
-HWY_EXPORT(backward_task);
+HWY_EXPORT(float_backward);
+HWY_EXPORT(bfloat16_backward);
 HWY_EXPORT(query_gradient_width);
-HWY_EXPORT(add_query_shares);
+HWY_EXPORT(add_query_share);
 
 using Index = std::int64_t;
 
@@ -67,9 +72,16 @@ void settle_params(const float* rows, Index count, const float* lse, const float
 
 namespace {
 
+void dispatch(const BackwardProblem<float>& problem, const BackwardTask& task) {
+  HWY_DYNAMIC_DISPATCH(float_backward)(problem, task);
+}
+void dispatch(const BackwardProblem<BFloat16>& problem, const BackwardTask& task) {
+  HWY_DYNAMIC_DISPATCH(bfloat16_backward)(problem, task);
+}
+
 /// Bounds of `count` key ranges with about equal work: under causality the first keys have most
 /// rows.
-std::vector<Index> split_keys(const AttentionArgs<float>& args, Index count) {
+std::vector<Index> split_keys(const AttentionProblem<float>& args, Index count) {
   constexpr Index kStep = 64;
   const auto work = [&](Index key) {
     const Index unseen = args.causal ? key - args.key_length + args.query_length : 0;
@@ -90,9 +102,10 @@ std::vector<Index> split_keys(const AttentionArgs<float>& args, Index count) {
 }
 
 /// The gradients that more than one task adds to, and how the work is cut so that none races.
+template <class T>
 class BackwardPlan {
  public:
-  BackwardPlan(const BackwardProblem& problem, const Parallel& parallel)
+  BackwardPlan(const BackwardProblem<T>& problem, const Parallel& parallel)
       : problem_(problem), args_(problem.args), parallel_(parallel) {
     const View4<float>& bias = problem.gradients.bias;
     const auto summed = [&](int dimension, Index size) {
@@ -176,16 +189,23 @@ class BackwardPlan {
         }
       }
       const BackwardTask task{b, kv, bounds_[split], bounds_[split + 1], sums.data()};
-      HWY_DYNAMIC_DISPATCH(backward_task)(problem_, task);
+      dispatch(problem_, task);
     });
     if (!shares_query()) return;
     parallel_.run(heads_per_turn_ * group(), [&](Index t) {
       const Index local = t / group();
       const Index b = batch_turn + local / kv_heads;
       const Index head = (head_turn + local % kv_heads) * group() + t % group();
-      HWY_DYNAMIC_DISPATCH(add_query_shares)
-      (args_, query_shares_.data() + t * splits_ * share, splits_, problem_.gradients.query, b,
-       head);
+      float* sum = query_shares_.data() + t * splits_ * share;
+      for (Index s = 1; s < splits_; ++s) {
+        HWY_DYNAMIC_DISPATCH(add_query_share)(sum, sum + s * share, share);
+      }
+      const View4<T>& gradient = problem_.gradients.query;
+      for (Index i = 0; i < args_.query_length; ++i) {
+        for (Index c = 0; c < args_.qk_dim; ++c) {
+          *gradient.at(b, head, i, c) = T(args_.scale * sum[i * width + c]);
+        }
+      }
     });
   }
 
@@ -262,8 +282,8 @@ class BackwardPlan {
     }
   }
 
-  const BackwardProblem& problem_;
-  const AttentionArgs<float>& args_;
+  const BackwardProblem<T>& problem_;
+  const AttentionArgs<T>& args_;
   const Parallel& parallel_;
   bool bias_reduced_ = false;
   Index batch_turns_ = 1, head_turns_ = 1, heads_per_turn_ = 0, splits_ = 1;
@@ -276,6 +296,16 @@ class BackwardPlan {
   std::vector<float> query_shares_;
 };
 
+template <class T>
+void run_backward(const AttentionArgs<T>& args, const View4<const T>& out, const float* lse,
+                  const View4<const T>& d_out, const float* d_lse,
+                  const AttentionGradients<T>& gradients, const Parallel& parallel) {
+  if (args.query_heads == 0) return;
+  const Lse2 lse2 = exact_lse2(args, lse, parallel);
+  const BackwardProblem<T> problem{args, out, lse, d_out, d_lse, lse2, gradients};
+  BackwardPlan<T>(problem, parallel).run();
+}
+
 }  // namespace
 
 void attention_backward(const AttentionArgs<float>& args, const View4<const float>& out,
@@ -283,10 +313,17 @@ void attention_backward(const AttentionArgs<float>& args, const View4<const floa
                         const AttentionGradients<float>& gradients, const Parallel& parallel) {
   check_args(args);
   choose_target();
-  if (args.query_heads == 0) return;
-  const Lse2 lse2 = exact_lse2(args, lse, parallel);
-  const BackwardProblem problem{args, out, lse, d_out, d_lse, lse2, gradients};
-  BackwardPlan(problem, parallel).run();
+  run_backward(args, out, lse, d_out, d_lse, gradients, parallel);
+}
+
+void attention_backward(const AttentionArgs<BFloat16>& args, const View4<const BFloat16>& out,
+                        const float* lse, const View4<const BFloat16>& d_out, const float* d_lse,
+                        const AttentionGradients<BFloat16>& gradients, const Parallel& parallel) {
+  check_args(args);
+  if (!has_bfloat16_products()) {
+    return widened_backward(args, out, lse, d_out, d_lse, gradients, parallel);
+  }
+  run_backward(args, out, lse, d_out, d_lse, gradients, parallel);
 }
 
 }  // namespace ssa

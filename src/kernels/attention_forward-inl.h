@@ -14,33 +14,34 @@
 
 #include <cmath>
 
-#include "kernels/operands-inl.h"
+#include "kernels/pairs-inl.h"
 #include "kernels/scratch.h"
 #include "kernels/tasks.h"
 
-HWY_BEFORE_NAMESPACE();
+SSA_BEFORE_NAMESPACE();
 namespace ssa {
 namespace HWY_NAMESPACE {
 
-template <class Score>
+template <class Score, class T>
 class Forward {
  public:
-  Forward(const AttentionArgs<float>& args, const ForwardOutputs& outputs, const ForwardTask& task)
+  Forward(const AttentionArgs<T>& args, const ForwardOutputs<T>& outputs, const ForwardTask& task)
       : args_(args),
         outputs_(outputs),
         task_(task),
         kv_(task.head / (args.query_heads / args.kv_heads)),
         visibility_(args, task.batch, task.head),
         keys_(visibility_.limit(task.last - 1)),
-        qk_width_(round_up(args.qk_dim, kLanes)),
+        qk_depth_(depth<T>(args.qk_dim)),
+        qk_width_(round_up(qk_depth_, kLanes)),
         v_width_(outputs.out.data == nullptr ? 0 : round_up(args.v_dim, kLanes)),
         score_(args, task.head),
         copy_values_(v_width_ > 0 &&
-                     (visibility_.filtered() ||
+                     (kPairs<T> || visibility_.filtered() ||
                       !matrix_of(args.value, task.batch, kv_).is_packed(args.v_dim, v_width_))),
         scratch_(scratch_size()),
-        panels_(scratch_.take(panels_size(keys_, args.qk_dim))),
-        value_copy_(scratch_.take(copy_values_ ? keys_ * v_width_ : 0)),
+        panels_(scratch_.take(panels_size<T>(keys_, args.qk_dim))),
+        value_copy_(scratch_.take(copy_values_ ? depth<T>(keys_) * v_width_ : 0)),
         query_(scratch_.take(kQueryBlock * qk_width_)),
         scores_(scratch_.take(kTileRows * kKeyBlock)),
         sums_(scratch_.take(kQueryBlock * v_width_)),
@@ -54,13 +55,14 @@ class Forward {
     pack_keys_and_values();
     for (Index first = task_.first; first < task_.last; first += kQueryBlock) {
       const Index rows = std::min(kQueryBlock, task_.last - first);
-      const Matrix query = matrix_of(args_.query, task_.batch, task_.head);
-      copy_rows({query.row(first), query.row_stride, query.stride}, rows, args_.qk_dim, args_.scale,
-                query_, qk_width_);
+      Matrix<T> query = matrix_of(args_.query, task_.batch, task_.head);
+      query.data = query.row(first);
+      copy_rows(query, rows, args_.qk_dim, args_.scale, query_, qk_width_);
       // What a query that sees no key holds must not choose the block's mode.
       const Index blind = std::clamp<Index>(visibility_.first_row(0) - first, 0, rows);
       std::fill_n(query_, blind * qk_width_, 0.0f);
-      const float q2 = largest_square_of_rows(query_, rows, qk_width_);
+      const float q2 =
+          largest_square_of_rows<T>(query_, rows, qk_width_) * tile_factor() * tile_factor();
       for (Index r = 0; kCountsKeys<Score> && r < rows; ++r) {
         keys_seen_[r] = visibility_.count(first + r);
       }
@@ -76,31 +78,35 @@ class Forward {
   }
 
  private:
+  /// Queries of float are scaled when they are copied, others when they have become scores.
+  float tile_factor() const { return kPairs<T> ? args_.scale : 1.0f; }
+
   static constexpr Index kQueryBlock = 96;
   static constexpr Index kKeyBlock = 256 / kPanel * kPanel;
   static_assert(kQueryBlock % kTileRows == 0 && kKeyBlock <= ScoreFilter::kMaxKeys);
 
   Index scratch_size() const {
     const auto size = Scratch::size_of;
-    return size(panels_size(keys_, args_.qk_dim)) + size(copy_values_ ? keys_ * v_width_ : 0) +
-           size(kQueryBlock * qk_width_) + size(kTileRows * kKeyBlock) +
-           size(kQueryBlock * v_width_) + size(kQueryBlock * kLanes) + 2 * size(kQueryBlock) +
-           size(ScoreFilter::kScratch);
+    return size(panels_size<T>(keys_, args_.qk_dim)) +
+           size(copy_values_ ? depth<T>(keys_) * v_width_ : 0) + size(kQueryBlock * qk_width_) +
+           size(kTileRows * kKeyBlock) + size(kQueryBlock * v_width_) + size(kQueryBlock * kLanes) +
+           2 * size(kQueryBlock) + size(ScoreFilter::kScratch);
   }
 
   void pack_keys_and_values() {
-    const Matrix value = matrix_of(args_.value, task_.batch, kv_);
+    const Matrix<T> value = matrix_of(args_.value, task_.batch, kv_);
     pack_panels(matrix_of(args_.key, task_.batch, kv_), keys_, args_.qk_dim, panels_);
-    if (copy_values_) copy_rows(value, keys_, args_.v_dim, 1.0f, value_copy_, v_width_);
-    values_ = copy_values_ ? value_copy_ : value.data;
+    if (copy_values_) stack_rows(value, keys_, args_.v_dim, value_copy_, v_width_);
+    values_ = value_copy_;
+    if constexpr (!kPairs<T>) values_ = copy_values_ ? value_copy_ : value.data;
     if (visibility_.filtered()) {
       for (const Index j : poisoned_hidden_keys(args_, task_.batch, kv_)) {
         if (j >= keys_) break;
-        erase_key(panels_, j, args_.qk_dim);
-        if (copy_values_) std::fill_n(value_copy_ + j * v_width_, v_width_, 0.0f);
+        erase_key(panels_, j, qk_depth_);
+        if (copy_values_) erase_row<T>(value_copy_, j, v_width_);
       }
     }
-    largest_key_square_ = largest_square(panels_, keys_, args_.qk_dim);
+    largest_key_square_ = largest_square<T>(panels_, keys_, qk_depth_);
   }
 
   template <Mode kMode>
@@ -123,8 +129,8 @@ class Forward {
   /// Rows [r, r + rows) of the block × keys [k0, k0 + keys).
   template <Mode kMode>
   void strip(Index first, Index r, Index rows, Index k0, Index keys) {
-    multiply_panels(rows, keys, query_ + r * qk_width_, qk_width_, args_.qk_dim,
-                    panels_ + k0 * args_.qk_dim, scores_, kKeyBlock);
+    multiply_panels<T>(rows, keys, query_ + r * qk_width_, qk_width_, qk_depth_,
+                       panels_ + k0 * qk_depth_, scores_, kKeyBlock, tile_factor());
     const Index padded = round_up(keys, kLanes);
     for (Index row = 0; row < rows; ++row) {
       const Index i = first + r + row;
@@ -133,10 +139,11 @@ class Forward {
       if constexpr (kMode != Mode::kBounded) filter_.apply(i, k0, limit, padded, scores);
       if constexpr (kMode == Mode::kGeneral) raise_maximum(r + row, scores, padded);
       transform<kMode>(r + row, limit, padded, scores);
+      if constexpr (kPairs<T>) narrow_row<T>(scores, padded);
     }
-    multiply<Storage::kRows, true>(rows, v_width_, scores_, kKeyBlock, keys,
-                                   values_ + k0 * v_width_, v_width_, sums_ + r * v_width_,
-                                   v_width_);
+    multiply<T, Storage::kRows>(rows, v_width_, scores_, kKeyBlock, depth<T>(keys),
+                                values_ + k0 / kDepth<T> * v_width_, v_width_, sums_ + r * v_width_,
+                                v_width_);
   }
 
   /// The score as row r of the block knows it.
@@ -253,13 +260,13 @@ class Forward {
     }
   }
 
-  const AttentionArgs<float>& args_;
-  const ForwardOutputs& outputs_;
+  const AttentionArgs<T>& args_;
+  const ForwardOutputs<T>& outputs_;
   const ForwardTask task_;
   const Index kv_;
   const Visibility visibility_;
-  const Index keys_;  ///< no query of the task sees more
-  const Index qk_width_, v_width_;
+  const Index keys_;                           ///< no query of the task sees more
+  const Index qk_depth_, qk_width_, v_width_;  ///< in lanes, widths in whole vectors
   const HeadScore<Score> score_;
   const bool copy_values_;
   Scratch scratch_;
@@ -274,6 +281,6 @@ class Forward {
 
 }  // namespace HWY_NAMESPACE
 }  // namespace ssa
-HWY_AFTER_NAMESPACE();
+SSA_AFTER_NAMESPACE();
 
 #endif  // per-target include guard

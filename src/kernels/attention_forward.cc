@@ -10,11 +10,28 @@ HWY_BEFORE_NAMESPACE();
 namespace ssa {
 namespace HWY_NAMESPACE {
 
-void forward_task(const AttentionArgs<float>& args, const ForwardOutputs& outputs,
+template <class T>
+void forward_task(const AttentionArgs<T>& args, const ForwardOutputs<T>& outputs,
                   const ForwardTask& task) {
   for_each_score(ScoreList{}, [&](auto score) {
-    if (decltype(score)::kName == args.score) Forward<decltype(score)>(args, outputs, task).run();
+    if (decltype(score)::kName == args.score) {
+      Forward<decltype(score), T>(args, outputs, task).run();
+    }
   });
+}
+
+void float_forward(const AttentionArgs<float>& args, const ForwardOutputs<float>& outputs,
+                   const ForwardTask& task) {
+  forward_task(args, outputs, task);
+}
+
+/// Only where has_bfloat16_products().
+void bfloat16_forward([[maybe_unused]] const AttentionArgs<BFloat16>& args,
+                      [[maybe_unused]] const ForwardOutputs<BFloat16>& outputs,
+                      [[maybe_unused]] const ForwardTask& task) {
+#if HWY_TARGET <= HWY_AVX3
+  forward_task(args, outputs, task);
+#endif
 }
 
 }  // namespace HWY_NAMESPACE
@@ -24,16 +41,27 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/check_args.h"
 #include "kernels/target.h"
+#include "kernels/widened.h"
 
 namespace ssa {
 
-HWY_EXPORT(forward_task);
+HWY_EXPORT(float_forward);
+HWY_EXPORT(bfloat16_forward);
 
 namespace {
 
+void dispatch(const AttentionArgs<float>& args, const ForwardOutputs<float>& outputs,
+              const ForwardTask& task) {
+  HWY_DYNAMIC_DISPATCH(float_forward)(args, outputs, task);
+}
+void dispatch(const AttentionArgs<BFloat16>& args, const ForwardOutputs<BFloat16>& outputs,
+              const ForwardTask& task) {
+  HWY_DYNAMIC_DISPATCH(bfloat16_forward)(args, outputs, task);
+}
+
 /// Runs the heads h (batch · query_heads + head) for which wanted(h).
-template <class Wanted>
-void run_heads(const AttentionArgs<float>& args, const ForwardOutputs& outputs,
+template <class T, class Wanted>
+void run_heads(const AttentionArgs<T>& args, const ForwardOutputs<T>& outputs,
                const Parallel& parallel, Wanted&& wanted) {
   std::vector<std::int64_t> heads;
   for (std::int64_t h = 0; h < args.batch * args.query_heads; ++h) {
@@ -53,7 +81,7 @@ void run_heads(const AttentionArgs<float>& args, const ForwardOutputs& outputs,
     const std::int64_t first = (chunks - 1 - t / count) * rows, head = heads[t % count];
     const ForwardTask task{head / args.query_heads, head % args.query_heads, first,
                            std::min(first + rows, args.query_length)};
-    HWY_DYNAMIC_DISPATCH(forward_task)(args, outputs, task);
+    dispatch(args, outputs, task);
   });
 }
 
@@ -63,11 +91,20 @@ void attention_forward(const AttentionArgs<float>& args, const View4<float>& out
                        const Parallel& parallel) {
   check_args(args);
   choose_target();
-  run_heads(args, {.out = out, .lse = lse}, parallel, [](std::int64_t) { return true; });
+  run_heads<float>(args, {.out = out, .lse = lse}, parallel, [](std::int64_t) { return true; });
 }
 
-Lse2 exact_lse2(const AttentionArgs<float>& args, const float* lse, const Parallel& parallel) {
-  constexpr float kLargest = 16.0f;
+void attention_forward(const AttentionArgs<BFloat16>& args, const View4<BFloat16>& out, float* lse,
+                       const Parallel& parallel) {
+  check_args(args);
+  if (!has_bfloat16_products()) return widened_forward(args, out, lse, parallel);
+  run_heads<BFloat16>(args, {.out = out, .lse = lse}, parallel, [](std::int64_t) { return true; });
+}
+
+template <class T>
+Lse2 exact_lse2(const AttentionArgs<T>& args, const float* lse, const Parallel& parallel) {
+  // At 16 the rounding of lse is 1e-6 of every weight. BFloat16 has 4e-3 of its own.
+  constexpr float kLargest = std::is_same_v<T, BFloat16> ? 4096.0f : 16.0f;
   const std::int64_t heads = args.batch * args.query_heads, rows = args.query_length;
   Lse2 result;
   result.exact.resize(static_cast<std::size_t>(heads));
@@ -81,10 +118,13 @@ Lse2 exact_lse2(const AttentionArgs<float>& args, const float* lse, const Parall
   if (!any) return result;
   result.high.resize(static_cast<std::size_t>(heads * rows));
   result.low.resize(static_cast<std::size_t>(heads * rows));
-  run_heads(args, {.lse2_high = result.high.data(), .lse2_low = result.low.data()}, parallel,
-            [&](std::int64_t h) { return result.exact[h] != 0; });
+  run_heads<T>(args, {.lse2_high = result.high.data(), .lse2_low = result.low.data()}, parallel,
+               [&](std::int64_t h) { return result.exact[h] != 0; });
   return result;
 }
+
+template Lse2 exact_lse2(const AttentionArgs<float>&, const float*, const Parallel&);
+template Lse2 exact_lse2(const AttentionArgs<BFloat16>&, const float*, const Parallel&);
 
 }  // namespace ssa
 #endif  // HWY_ONCE

@@ -10,12 +10,12 @@ namespace {
 template <class T>
 void check_params(const AttentionArgs<T>& args, const ScoreInfo& score) {
   for (std::size_t k = 0; k < score.params.size(); ++k) {
-    const HeadValues<const T>& values = args.params[k];
+    const HeadValues<const ScoreType<T>>& values = args.params[k];
     const std::string_view name = score.params[k].name;
     SSA_CHECK(values.data != nullptr || args.query_heads == 0,
               "attention: score " << score.name << " needs parameter " << name << ", none given");
     for (std::int64_t h = 0; h < args.query_heads; ++h) {
-      const T value = values.data[h * values.stride];
+      const ScoreType<T> value = values.data[h * values.stride];
       SSA_CHECK(score.params[k].allows(value), "attention: parameter "
                                                    << name << " of score " << score.name
                                                    << " must be " << range_of(score.params[k])
@@ -75,6 +75,7 @@ const ScoreInfo& check_args(const AttentionArgs<T>& args) {
 }
 
 template const ScoreInfo& check_args(const AttentionArgs<float>& args);
+template const ScoreInfo& check_args(const AttentionArgs<BFloat16>& args);
 template const ScoreInfo& check_args(const AttentionArgs<double>& args);
 
 }  // namespace ssa

@@ -8,37 +8,41 @@
 #define SSA_OPERANDS_INL_H_
 #endif
 
+#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "kernels/tile-inl.h"
 #include "ssa/attention.h"
 
-HWY_BEFORE_NAMESPACE();
+SSA_BEFORE_NAMESPACE();
 namespace ssa {
 namespace HWY_NAMESPACE {
 
 inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 /// One head's matrix (rows × columns): element (r, c) at data[r·row_stride + c·stride].
+template <class T>
 struct Matrix {
-  const float* data;
+  const T* data;
   Index row_stride, stride;
 
-  const float* row(Index r) const { return data + r * row_stride; }
+  const T* row(Index r) const { return data + r * row_stride; }
+  float at(Index r, Index c) const { return static_cast<float>(row(r)[c * stride]); }
   /// Whether it may stand for its own copy with rows of `width` floats, without padding.
   bool is_packed(Index columns, Index width) const {
-    return columns == width && stride == 1 && row_stride == columns;
+    return !kPairs<T> && columns == width && stride == 1 && row_stride == columns;
   }
 };
 
 template <class T>
-Matrix matrix_of(const View4<T>& view, Index i0, Index i1) {
+Matrix<std::remove_const_t<T>> matrix_of(const View4<T>& view, Index i0, Index i1) {
   return {view.at(i0, i1, 0), view.stride[2], view.stride[3]};
 }
 
-/// to (rows × width) = factor · from (rows × columns), padded with zeros to `width`, whole vectors.
-inline void copy_rows(const Matrix& from, Index rows, Index columns, float factor, float* to,
+/// The left side of a product: to (rows × width) = factor · from (rows × columns), padded with
+/// zeros to `width`, whole vectors.
+inline void copy_rows(const Matrix<float>& from, Index rows, Index columns, float factor, float* to,
                       Index width) {
   const FloatTag d;
   for (Index r = 0; r < rows; ++r, to += width) {
@@ -54,7 +58,22 @@ inline void copy_rows(const Matrix& from, Index rows, Index columns, float facto
   }
 }
 
-/// to (rows × columns, strided) = factor · from (rows × width).
+/// The right side of a product: depth<T>(rows) rows of `width` lanes.
+inline void stack_rows(const Matrix<float>& from, Index rows, Index columns, float* to,
+                       Index width) {
+  copy_rows(from, rows, columns, 1.0f, to, width);
+}
+
+/// Row r of stacked rows becomes zero.
+template <class T>
+void erase_row(float* stacked, Index r, Index width) {
+  float* row = stacked + r / kDepth<T> * width;
+  for (Index c = 0; c < width; ++c) {
+    std::memset(reinterpret_cast<char*>(row + c) + r % kDepth<T> * sizeof(T), 0, sizeof(T));
+  }
+}
+
+/// to (columns, strided) = factor · from.
 inline void write_row(const float* from, Index columns, float factor, float* to, Index stride) {
   const FloatTag d;
   Index c = 0;
@@ -86,10 +105,13 @@ HWY_INLINE void transpose_4x4(const float* row0, const float* row1, const float*
 #endif
 
 /// Size of the panels of so many keys.
-constexpr Index panels_size(Index keys, Index dim) { return round_up(keys, kPanel) * dim; }
+template <class T>
+constexpr Index panels_size(Index keys, Index dim) {
+  return round_up(keys, kPanel) * depth<T>(dim);
+}
 
 /// Panels as in tile-inl.h from keys (keys × dim); zero up to a whole vector of keys.
-inline void pack_panels(const Matrix& from, Index keys, Index dim, float* panels) {
+inline void pack_panels(const Matrix<float>& from, Index keys, Index dim, float* panels) {
   const Index padded = round_up(keys, kLanes);
   Index j = 0;
   const auto place = [&] { return panels + j / kPanel * kPanel * dim + j % kPanel; };
@@ -123,28 +145,30 @@ inline void pack_panels(const Matrix& from, Index keys, Index dim, float* panels
   }
 }
 
-/// Key j becomes zero.
-inline void erase_key(float* panels, Index j, Index dim) {
-  float* column = panels + j / kPanel * kPanel * dim + j % kPanel;
-  for (Index c = 0; c < dim; ++c) column[c * kPanel] = 0.0f;
+/// Key j of panels of n lanes a key becomes zero.
+inline void erase_key(float* panels, Index j, Index n) {
+  float* column = panels + j / kPanel * kPanel * n + j % kPanel;
+  for (Index c = 0; c < n; ++c) column[c * kPanel] = 0.0f;
 }
 
-/// The largest squared norm of the packed keys; NaN or inf when one of them is not finite.
-inline float largest_square(const float* panels, Index keys, Index dim) {
+/// The largest squared norm of keys in panels of n lanes; NaN or inf when one of them is not
+/// finite.
+template <class T>
+float largest_square(const float* panels, Index keys, Index n) {
   const FloatTag d;
   Floats largest = hn::Zero(d), finite = hn::Zero(d);
   for (Index j = 0; j < keys; j += kLanes) {
-    const float* panel = panels + j / kPanel * kPanel * dim + j % kPanel;
+    const float* panel = panels + j / kPanel * kPanel * n + j % kPanel;
     Floats even = hn::Zero(d), odd = hn::Zero(d);
     Index c = 0;
-    for (; c + 2 <= dim; c += 2) {
+    for (; c + 2 <= n; c += 2) {
       const Floats x = hn::LoadU(d, panel + c * kPanel), y = hn::LoadU(d, panel + (c + 1) * kPanel);
-      even = hn::MulAdd(x, x, even);
-      odd = hn::MulAdd(y, y, odd);
+      even = multiply_add<T>(x, x, even);
+      odd = multiply_add<T>(y, y, odd);
     }
-    if (c < dim) {
+    if (c < n) {
       const Floats x = hn::LoadU(d, panel + c * kPanel);
-      even = hn::MulAdd(x, x, even);
+      even = multiply_add<T>(x, x, even);
     }
     const Floats square = hn::Add(even, odd);
     largest = hn::Max(largest, square);
@@ -153,30 +177,18 @@ inline float largest_square(const float* panels, Index keys, Index dim) {
   return hn::GetLane(hn::MaxOfLanes(d, largest)) + hn::GetLane(hn::SumOfLanes(d, finite));
 }
 
-/// The same for rows of `width` floats.
-inline float largest_square_of_rows(const float* rows, Index count, Index width) {
+/// The same for rows of `width` lanes.
+template <class T>
+float largest_square_of_rows(const float* rows, Index count, Index width) {
   const FloatTag d;
   float largest = 0.0f, finite = 0.0f;
   for (Index r = 0; r < count; ++r, rows += width) {
     Floats sum = hn::Zero(d);
     for (Index c = 0; c < width; c += kLanes) {
       const Floats x = hn::LoadU(d, rows + c);
-      sum = hn::MulAdd(x, x, sum);
+      sum = multiply_add<T>(x, x, sum);
     }
     const float square = hn::GetLane(hn::SumOfLanes(d, sum));
-    largest = std::max(largest, square);
-    finite += 0.0f * square;
-  }
-  return largest + finite;
-}
-
-/// The same for rows anywhere.
-inline float largest_square_of(const Matrix& m, Index rows, Index columns) {
-  float largest = 0.0f, finite = 0.0f;
-  for (Index r = 0; r < rows; ++r) {
-    const float* row = m.row(r);
-    float square = 0.0f;
-    for (Index c = 0; c < columns; ++c) square += row[c * m.stride] * row[c * m.stride];
     largest = std::max(largest, square);
     finite += 0.0f * square;
   }
@@ -224,14 +236,14 @@ struct Visibility {
 
 /// Keys with a NaN or infinity in key or value that mask and bias hide from every row of every
 /// query head of their group: they must not reach a result through 0 · NaN. Usually none.
-inline std::vector<Index> poisoned_hidden_keys(const AttentionArgs<float>& args, Index b,
-                                               Index kv) {
-  const auto finite = [](const Matrix& m, Index row, Index columns) {
+template <class T>
+std::vector<Index> poisoned_hidden_keys(const AttentionArgs<T>& args, Index b, Index kv) {
+  const auto finite = [](const Matrix<T>& m, Index row, Index columns) {
     float sum = 0.0f;
-    for (Index c = 0; c < columns; ++c) sum += 0.0f * m.row(row)[c * m.stride];
+    for (Index c = 0; c < columns; ++c) sum += 0.0f * m.at(row, c);
     return sum == 0.0f;
   };
-  const Matrix keys = matrix_of(args.key, b, kv), values = matrix_of(args.value, b, kv);
+  const Matrix<T> keys = matrix_of(args.key, b, kv), values = matrix_of(args.value, b, kv);
   const Index group = args.query_heads / args.kv_heads;
   const auto seen = [&](Index j) {
     for (Index h = kv * group; h < (kv + 1) * group; ++h) {
@@ -369,6 +381,6 @@ Mode choose_mode(const Visibility& visibility, float q2, float k2, HeadScore<Sco
 
 }  // namespace HWY_NAMESPACE
 }  // namespace ssa
-HWY_AFTER_NAMESPACE();
+SSA_AFTER_NAMESPACE();
 
 #endif  // per-target include guard

@@ -2,8 +2,11 @@
 
 #include <hwy/highway.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "ssa/attention.h"
 #include "ssa/check.h"
@@ -21,14 +24,43 @@ void restrict_to([[maybe_unused]] std::int64_t target) {
 #endif
 }
 
+/// Highway 1.0.3 has no target with bfloat16 products: it is one of ours.
+constexpr const char* kWithBfloat16 = "AVX3_BF16";
+
+bool processor_has_bfloat16_products() {
+#if HWY_ARCH_X86
+  static const bool kHas = __builtin_cpu_supports("avx512bf16") != 0;
+  return kHas;
+#else
+  return false;
+#endif
+}
+
+std::atomic<bool> bfloat16_allowed{true};
+
+bool is_with_bfloat16(std::int64_t target) {
+#if HWY_ARCH_X86
+  return target == HWY_AVX3 && processor_has_bfloat16_products();
+#else
+  return target < 0;  // none
+#endif
+}
+
 void restrict_from_environment() {
   const char* wanted = std::getenv("SSA_TARGET");
   if (wanted == nullptr || *wanted == '\0') return;
   std::ostringstream choices;
-  for (std::int64_t rest = available(); rest != 0; rest &= rest - 1) {
-    const std::string_view name = hwy::TargetName(rest & -rest);
-    if (name == wanted) return restrict_to(rest & -rest);
+  const auto offer = [&](const char* name) {
     choices << (choices.tellp() > 0 ? ", " : "") << name;
+    return std::string_view(name) == wanted;
+  };
+  for (std::int64_t rest = available(); rest != 0; rest &= rest - 1) {
+    const std::int64_t target = rest & -rest;
+    if (is_with_bfloat16(target) && offer(kWithBfloat16)) return restrict_to(target);
+    if (offer(hwy::TargetName(target))) {
+      bfloat16_allowed = false;
+      return restrict_to(target);
+    }
   }
   SSA_CHECK(false, "SSA_TARGET=" << wanted << ": this machine has " << choices.str());
 }
@@ -40,9 +72,15 @@ void choose_target() {
   (void)kDone;
 }
 
-const char* kernel_target() {
+bool has_bfloat16_products() {
   choose_target();
-  return hwy::TargetName(available() & -available());
+  return bfloat16_allowed && is_with_bfloat16(available() & -available());
+}
+
+void allow_bfloat16_products(bool allowed) { bfloat16_allowed = allowed; }
+
+const char* kernel_target() {
+  return has_bfloat16_products() ? kWithBfloat16 : hwy::TargetName(available() & -available());
 }
 
 }  // namespace ssa

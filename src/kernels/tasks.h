@@ -15,8 +15,9 @@ struct ForwardTask {
 };
 
 /// What the forward pass writes; null means not wanted, and without out no values are read.
+template <class T>
 struct ForwardOutputs {
-  View4<float> out{};
+  View4<T> out{};
   float* lse = nullptr;
   /// lse in base 2 as a sum of two floats, see Lse2.
   float *lse2_high = nullptr, *lse2_low = nullptr;
@@ -32,14 +33,15 @@ struct Lse2 {
 };
 
 /// Everything the backward pass reads and the caller's gradients.
+template <class T>
 struct BackwardProblem {
-  const AttentionArgs<float>& args;
-  View4<const float> out;
+  const AttentionArgs<T>& args;
+  View4<const T> out;
   const float* lse;
-  View4<const float> d_out;
+  View4<const T> d_out;
   const float* d_lse;
   const Lse2& lse2;
-  const AttentionGradients<float>& gradients;
+  const AttentionGradients<T>& gradients;
 };
 
 /// Where one query head's sums over the task's keys go, for what is not the task's alone.
@@ -49,7 +51,7 @@ struct BackwardSums {
   float* query = nullptr;
   std::array<double, kMaxScoreParams>* params = nullptr;
   /// (1 + kMaxScoreParams, query_length), zero before: per row Σ dφ and, for each parameter,
-  /// Σ p·∂φ/∂param, from heads whose scores are not bounded. See settle_params.
+  /// Σ p·∂φ/∂param. See settle_params.
   float* rows = nullptr;
   /// The bias gradient where it is summed over queries or keys: element (i, j) adds to
   /// bias[i·row_stride + j·stride], strides 0 or 1. Null: not wanted, or not summed.
@@ -71,7 +73,9 @@ struct BackwardTask {
   BackwardSums* sums;  ///< one per query head of the group
 };
 
-/// Computes lse2 for the heads that have a row with |lse| > 16.
-Lse2 exact_lse2(const AttentionArgs<float>& args, const float* lse, const Parallel& parallel);
+/// Computes lse2 for the heads that have a row whose |lse| is so large that its rounding shows in
+/// gradients of type T.
+template <class T>
+Lse2 exact_lse2(const AttentionArgs<T>& args, const float* lse, const Parallel& parallel);
 
 }  // namespace ssa

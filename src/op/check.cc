@@ -161,9 +161,7 @@ std::string fused_obstacle(const AttentionCall& call) {
   if (!is_phi(call)) return "score \"" + call.score + "\" is not of the phi family";
   if (!call.query.is_cpu())
     return "inputs are on " + call.query.device().str() + ", not on the CPU";
-  if (call.query.scalar_type() != at::kFloat) {
-    return std::string("inputs are ") + c10::toString(call.query.scalar_type()) + ", not float32";
-  }
+  if (call.query.scalar_type() == at::kDouble) return "inputs are float64";
   if (call.dropout > 0) return "dropout runs on the composed path only";
   return {};
 }

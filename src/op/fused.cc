@@ -8,12 +8,16 @@
 namespace ssa {
 namespace {
 
-View4<const float> view(const at::Tensor& t) {
-  return {t.const_data_ptr<float>(), {t.stride(0), t.stride(1), t.stride(2), t.stride(3)}};
+/// T, as the kernels call it, is the tensor's own type.
+template <class T>
+View4<const T> view(const at::Tensor& t) {
+  return {static_cast<const T*>(t.const_data_ptr()),
+          {t.stride(0), t.stride(1), t.stride(2), t.stride(3)}};
 }
 
-View4<float> mutable_view(const at::Tensor& t) {
-  return {t.data_ptr<float>(), {t.stride(0), t.stride(1), t.stride(2), t.stride(3)}};
+template <class T>
+View4<T> mutable_view(const at::Tensor& t) {
+  return {static_cast<T*>(t.data_ptr()), {t.stride(0), t.stride(1), t.stride(2), t.stride(3)}};
 }
 
 /// As (batch, query heads, query length, key length), strides 0 where it broadcasts.
@@ -27,8 +31,9 @@ std::int64_t head_stride(const at::Tensor& param) {
 }
 
 /// The kernels' view of the call. Points into its tensors and into `lengths`.
-AttentionArgs<float> kernel_args(const AttentionCall& call, at::Tensor& lengths) {
-  AttentionArgs<float> args;
+template <class T>
+AttentionArgs<T> kernel_args(const AttentionCall& call, at::Tensor& lengths) {
+  AttentionArgs<T> args;
   args.score = call.score;
   args.batch = call.query.size(0);
   args.query_heads = call.query.size(1);
@@ -39,9 +44,9 @@ AttentionArgs<float> kernel_args(const AttentionCall& call, at::Tensor& lengths)
   args.v_dim = call.value.size(3);
   args.scale = static_cast<float>(scale_of(call));
   args.causal = call.causal;
-  args.query = view(call.query);
-  args.key = view(call.key);
-  args.value = view(call.value);
+  args.query = view<T>(call.query);
+  args.key = view<T>(call.key);
+  args.value = view<T>(call.value);
   for (std::size_t i = 0; i < call.params.size(); ++i) {
     args.params[i] = {call.params[i].const_data_ptr<float>(), head_stride(call.params[i])};
   }
@@ -50,7 +55,7 @@ AttentionArgs<float> kernel_args(const AttentionCall& call, at::Tensor& lengths)
     args.mask = {mask.const_data_ptr<bool>(),
                  {mask.stride(0), mask.stride(1), mask.stride(2), mask.stride(3)}};
   }
-  if (call.bias) args.bias = view(broadcast(call, *call.bias));
+  if (call.bias) args.bias = view<float>(broadcast(call, *call.bias));
   if (call.key_lengths) {
     lengths = call.key_lengths->contiguous();
     args.key_lengths = lengths.const_data_ptr<std::int64_t>();
@@ -58,15 +63,15 @@ AttentionArgs<float> kernel_args(const AttentionCall& call, at::Tensor& lengths)
   return args;
 }
 
-}  // namespace
-
-void fused_forward(const AttentionCall& call, const at::Tensor& out, const at::Tensor& lse) {
+template <class T>
+void forward_of(const AttentionCall& call, const at::Tensor& out, const at::Tensor& lse) {
   at::Tensor lengths;
-  attention_forward(kernel_args(call, lengths), mutable_view(out), lse.data_ptr<float>(),
+  attention_forward(kernel_args<T>(call, lengths), mutable_view<T>(out), lse.data_ptr<float>(),
                     at_parallel());
 }
 
-std::vector<at::Tensor> fused_backward(const BackwardCall& backward) {
+template <class T>
+std::vector<at::Tensor> backward_of(const BackwardCall& backward) {
   const AttentionCall& call = backward.call;
   std::vector<at::Tensor> results;
   auto next = backward.wanted.begin();
@@ -75,12 +80,12 @@ std::vector<at::Tensor> fused_backward(const BackwardCall& backward) {
     return results.emplace_back(at::empty_like(like));
   };
 
-  AttentionGradients<float> gradients;
+  AttentionGradients<T> gradients;
   for (const auto& [input, slot] :
        {std::pair{&call.query, &gradients.query}, std::pair{&call.key, &gradients.key},
         std::pair{&call.value, &gradients.value}}) {
     if (const at::Tensor gradient = wanted(*input); gradient.defined())
-      *slot = mutable_view(gradient);
+      *slot = mutable_view<T>(gradient);
   }
   for (std::size_t i = 0; i < call.params.size(); ++i) {
     if (const at::Tensor gradient = wanted(call.params[i]); gradient.defined()) {
@@ -89,7 +94,7 @@ std::vector<at::Tensor> fused_backward(const BackwardCall& backward) {
   }
   if (call.bias) {
     if (const at::Tensor gradient = wanted(*call.bias); gradient.defined()) {
-      gradients.bias = mutable_view(broadcast(call, gradient));
+      gradients.bias = mutable_view<float>(broadcast(call, gradient));
     }
   }
 
@@ -99,10 +104,24 @@ std::vector<at::Tensor> fused_backward(const BackwardCall& backward) {
   const at::Tensor grad_out = backward.grad_out
                                   ? *backward.grad_out
                                   : at::zeros({1}, call.query.options()).expand_as(backward.out);
-  attention_backward(
-      kernel_args(call, lengths), view(backward.out), lse.const_data_ptr<float>(), view(grad_out),
-      grad_lse.defined() ? grad_lse.const_data_ptr<float>() : nullptr, gradients, at_parallel());
+  attention_backward(kernel_args<T>(call, lengths), view<T>(backward.out),
+                     lse.const_data_ptr<float>(), view<T>(grad_out),
+                     grad_lse.defined() ? grad_lse.const_data_ptr<float>() : nullptr, gradients,
+                     at_parallel());
   return results;
+}
+
+bool is_bfloat16(const AttentionCall& call) { return call.query.scalar_type() == at::kBFloat16; }
+
+}  // namespace
+
+void fused_forward(const AttentionCall& call, const at::Tensor& out, const at::Tensor& lse) {
+  is_bfloat16(call) ? forward_of<BFloat16>(call, out, lse) : forward_of<float>(call, out, lse);
+}
+
+std::vector<at::Tensor> fused_backward(const BackwardCall& backward) {
+  return is_bfloat16(backward.call) ? backward_of<BFloat16>(backward)
+                                    : backward_of<float>(backward);
 }
 
 }  // namespace ssa

@@ -116,7 +116,7 @@ at::Tensor entmax_threshold(const at::Tensor& x, const at::Tensor& count, const 
   // Between N equal keys (not under 1e-30, so that x/u stays finite) and the largest key alone.
   at::Tensor low = count.clamp_min(1).pow(-order).clamp_min_(1e-30);
   at::Tensor high = at::ones_like(low), u = high;
-  at::Tensor weights = at::empty_like(x);
+  at::Tensor weights = at::empty_like(x), ratio = at::empty_like(x);
   for (int round = 1; round <= kMostRounds; ++round) {
     const at::Tensor largest = u.pow(power);
     const at::Tensor sum = relative_weights_out(weights, x, u, order).sum(-1, true).mul_(largest);
@@ -126,9 +126,11 @@ at::Tensor entmax_threshold(const at::Tensor& x, const at::Tensor& count, const 
     at::Tensor done = (sum - 1).abs_() <= close;
     done.logical_or_(high - low <= high * (2 * kEpsilon)).logical_or_(count == 0);
     if (done.logical_or(sum.isnan()).all().item<bool>()) break;
-    // Σ (x + u)^(power − 1) over the support
-    const at::Tensor outside = weights == 0;
-    const at::Tensor slope = weights.pow(1 - order).masked_fill_(outside, 0).sum(-1, true);
+    // Σ (x + u)^(power − 1) over the support; as w^(1 − order), with a power instead of a division,
+    // it took a fifth of all the time.
+    at::div_out(ratio, x, u).add_(1);
+    const at::Tensor slope =
+        at::div_out(ratio, weights, ratio).masked_fill_(weights == 0, 0).sum(-1, true);
     const at::Tensor newton = u - (sum - sum.pow(1 - order)).div_(slope.mul_(largest).div_(u));
     at::Tensor inside = (newton >= low).logical_and_(newton <= high);
     if (round % 4 == 0) inside.logical_and_(convex);

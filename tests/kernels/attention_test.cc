@@ -3,6 +3,7 @@
 
 #include "kernels/judge.h"
 #include "kernels/scratch.h"
+#include "kernels/target.h"
 
 namespace ssa::test {
 namespace {
@@ -72,6 +73,25 @@ TEST_P(EveryScore, RandomFeaturesOnEveryTarget) {
       judge.check(random_options(GetParam(), seed), serial());
     }
   });
+}
+
+/// With the processor's own products of bfloat16 where it has them, and widened to float.
+TEST_P(EveryScore, BFloat16) {
+  for (const bool products : {true, false}) {
+    allow_bfloat16_products(products);
+    SCOPED_TRACE(has_bfloat16_products() ? "own products" : "widened");
+    Judge judge;
+    for (std::uint64_t seed = 1; seed <= 150 && !HasFailure(); seed += kThin) {
+      judge.check<BFloat16>(random_options(GetParam(), seed),
+                            seed % 2 == 0 ? thread_pool(2) : serial());
+    }
+    for (const std::int64_t length : {1, 2, 95, 96, 97, 128, 129, 300, 513}) {
+      Options o = square(length, length % 2 == 0 ? 64 : 33);
+      o.causal = length != 128;
+      if (kThin == 1 || length < 100) judge.check<BFloat16>(o, serial());
+    }
+  }
+  allow_bfloat16_products(true);
 }
 
 std::vector<std::string_view> score_names() {

@@ -193,7 +193,7 @@ TEST(Edges, HugeValues) {
   in.connect(o);
   Results<float> r(o);
   attention_forward(in.args, r.out.view(), r.lse.data(), serial());
-  const Inputs<double> exact_in = to_double(in, o);
+  const Inputs<double> exact_in = inputs_as<double>(in, o);
   Results<double> exact(o);
   reference_forward(exact_in.args, exact.out.view(), exact.lse.data());
   const Error error = error_of(r.out, exact.out);
@@ -345,7 +345,7 @@ TEST(Threads, SplitsOfUnequalKeysAgreeWithTheReference) {
     in.key.each([&](float& x) { x *= element++ % (2 * half) < half ? 0.1f : 8.0f; });
     in.connect(o);
     const Results<float> fused = run_fused(in, o, pretend(5)), plain = run_plain(in, o);
-    const Results<double> exact = run_plain(to_double(in, o), o);
+    const Results<double> exact = run_plain(inputs_as<double>(in, o), o);
     for (std::size_t k = 0; k < score.params.size(); ++k) {
       const Error ours = error_of(fused.d_params[k], exact.d_params[k]);
       const Error theirs = error_of(plain.d_params[k], exact.d_params[k]);

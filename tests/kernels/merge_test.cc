@@ -75,7 +75,7 @@ TEST(Merge, PiecesGiveTheWhole) {
         Options o = problem(score.name, 40);
         o.magnitude = magnitude;
         const Inputs<float> in = make_inputs(o);
-        const Inputs<double> exact_in = to_double(in, o);
+        const Inputs<double> exact_in = inputs_as<double>(in, o);
         const Results<double> exact = run_plain(exact_in, o);
         const Results<float> plain = run_plain(in, o);
 

@@ -38,7 +38,7 @@ void add(Table& table, const std::string& name, double factor, const A& fused, c
 void compare(Table& table, const Options& o) {
   const Inputs<float> in = make_inputs(o);
   const Results<float> fused = run_fused(in, o, serial()), plain = run_plain(in, o);
-  const Results<double> exact = run_plain(to_double(in, o), o);
+  const Results<double> exact = run_plain(inputs_as<double>(in, o), o);
   const std::string kind = std::string(o.score) + (o.magnitude > 1 ? " large " : " ");
   add(table, kind + "out", 2, fused.out, plain.out, exact.out);
   add(table, kind + "lse", 2, fused.lse, plain.lse, exact.lse);

@@ -38,6 +38,16 @@ enum class Layout {
   kReversed,    ///< tokens in reverse order
 };
 
+/// Between the types of tensors.
+template <class T, class U>
+T convert(U value) {
+  if constexpr (std::is_same_v<U, BFloat16>) {
+    return static_cast<T>(static_cast<float>(value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
 template <class T>
 class Tensor {
  public:
@@ -92,7 +102,7 @@ class Tensor {
     other.sizes_ = sizes_;
     other.stride_ = stride_;
     other.start_ = start_;
-    other.data_.assign(data_.begin(), data_.end());
+    for (const Stored x : data_) other.data_.push_back(convert<U>(x));
     return other;
   }
 
@@ -102,8 +112,8 @@ class Tensor {
   using Stored = std::conditional_t<std::is_same_v<T, bool>, unsigned char, T>;
 
   static Stored filler() {
-    if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::quiet_NaN();
-    return Stored{};
+    if constexpr (std::is_same_v<T, bool>) return Stored{};
+    return convert<Stored>(std::numeric_limits<float>::quiet_NaN());
   }
 
   Sizes sizes_{}, stride_{};
@@ -178,9 +188,10 @@ inline Options random_options(std::string_view score, std::uint64_t seed) {
 /// The inputs, in float and in double with the same values.
 template <class T>
 struct Inputs {
-  Tensor<T> query, key, value, bias, d_out;
+  Tensor<T> query, key, value, d_out;
+  Tensor<ScoreType<T>> bias;
   Tensor<bool> mask;
-  std::vector<T> params[kMaxScoreParams], d_lse;
+  std::vector<ScoreType<T>> params[kMaxScoreParams], d_lse;
   std::vector<std::int64_t> key_lengths;
   AttentionArgs<T> args;
 
@@ -259,13 +270,15 @@ inline Inputs<float> make_inputs(const Options& o) {
   return in;
 }
 
-inline Inputs<double> to_double(const Inputs<float>& in, const Options& o) {
-  Inputs<double> out;
-  out.query = in.query.as<double>();
-  out.key = in.key.as<double>();
-  out.value = in.value.as<double>();
-  out.bias = in.bias.as<double>();
-  out.d_out = in.d_out.as<double>();
+/// The same inputs in another type.
+template <class T, class From>
+Inputs<T> inputs_as(const Inputs<From>& in, const Options& o) {
+  Inputs<T> out;
+  out.query = in.query.template as<T>();
+  out.key = in.key.template as<T>();
+  out.value = in.value.template as<T>();
+  out.bias = in.bias.template as<ScoreType<T>>();
+  out.d_out = in.d_out.template as<T>();
   out.mask = in.mask;
   out.key_lengths = in.key_lengths;
   for (std::size_t k = 0; k < kMaxScoreParams; ++k)
@@ -278,8 +291,9 @@ inline Inputs<double> to_double(const Inputs<float>& in, const Options& o) {
 /// Where results go: filled with NaN beforehand.
 template <class T>
 struct Results {
-  Tensor<T> out, d_query, d_key, d_value, d_bias;
-  std::vector<T> lse, d_params[kMaxScoreParams];
+  Tensor<T> out, d_query, d_key, d_value;
+  Tensor<ScoreType<T>> d_bias;
+  std::vector<ScoreType<T>> lse, d_params[kMaxScoreParams];
   AttentionGradients<T> gradients;
 
   explicit Results(const Options& o) {
@@ -289,11 +303,11 @@ struct Results {
     d_key = Tensor<T>({o.batch, o.kv_heads, o.key_length, o.qk_dim}, layout);
     d_value = Tensor<T>({o.batch, o.kv_heads, o.key_length, o.v_dim}, layout);
     if (o.bias) {
-      d_bias =
-          Tensor<T>({o.batch, o.query_heads, o.query_length, o.key_length},
-                    layout == Layout::kTokenMajor ? Layout::kContiguous : layout, o.bias_broadcast);
+      d_bias = Tensor<ScoreType<T>>({o.batch, o.query_heads, o.query_length, o.key_length},
+                                    layout == Layout::kTokenMajor ? Layout::kContiguous : layout,
+                                    o.bias_broadcast);
     }
-    constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+    constexpr auto kNan = std::numeric_limits<ScoreType<T>>::quiet_NaN();
     lse.assign(static_cast<std::size_t>(o.batch * o.query_heads * o.query_length), kNan);
     gradients.query = d_query.view();
     gradients.key = d_key.view();
@@ -316,11 +330,9 @@ inline const double* data_or_null(const std::vector<double>& v) {
   return v.empty() ? nullptr : v.data();
 }
 
-inline View4<const float> constant(const View4<float>& v) { return {v.data, v.stride}; }
-
-inline Results<float> run_fused(const Inputs<float>& in, const Options& o,
-                                const Parallel& parallel) {
-  Results<float> r(o);
+template <class T>
+Results<T> run_fused(const Inputs<T>& in, const Options& o, const Parallel& parallel) {
+  Results<T> r(o);
   attention_forward(in.args, r.out.view(), r.lse.data(), parallel);
   attention_backward(in.args, std::as_const(r.out).view(), r.lse.data(), in.d_out.view(),
                      data_or_null(in.d_lse), r.gradients, parallel);
@@ -355,7 +367,7 @@ struct Error {
 template <class T>
 std::vector<double> values_of(const Tensor<T>& tensor) {
   std::vector<double> values;
-  const_cast<Tensor<T>&>(tensor).each([&](T& x) { values.push_back(static_cast<double>(x)); });
+  const_cast<Tensor<T>&>(tensor).each([&](T& x) { values.push_back(convert<double>(x)); });
   return values;
 }
 template <class T>

@@ -179,7 +179,7 @@ TEST(Reference, SoftmaxIsTheLimitOfSsa) {
   o.score = "ssa";
   o.query_length = o.key_length = 20;
   o.params = {1e6, 1e-6};
-  const Inputs<double> ssa = to_double(make_inputs(o), o);
+  const Inputs<double> ssa = inputs_as<double>(make_inputs(o), o);
   Inputs<double> limit = ssa;
   // The parameters were rounded to float; their product is what must be 1.
   limit.params[1][0] = 1 / limit.params[0][0];
@@ -205,7 +205,7 @@ TEST(Reference, GradientsMatchDifferences) {
     o.qk_dim = 3;
     o.v_dim = 2;
     o.bias = o.d_lse = o.causal = o.mask = true;
-    Inputs<double> in = to_double(make_inputs(o), o);
+    Inputs<double> in = inputs_as<double>(make_inputs(o), o);
     Results<double> results = run_plain(in, o);
     const auto loss = [&] {
       Results<double> r(o);

@@ -71,7 +71,7 @@ def eager_attention(
         weights = torch.softmax(phi, -1)[..., : key.shape[2]].masked_fill(empty, 0)
     if factor is not None:
         weights = weights * factor
-    return weights @ value.repeat_interleave(groups, 1), lse
+    return weights.to(value.dtype) @ value.repeat_interleave(groups, 1), lse
 
 
 def check_error(name, ours, eager, truth, times, floor_units=4.0):

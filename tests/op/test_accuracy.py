@@ -4,7 +4,7 @@ three times its error)."""
 import pytest
 import ssa_attention
 import torch
-from eager import Problem, check_error, check_problems, taken_by
+from eager import Problem, check_error, check_problems, eager_attention, family_of, operator, taken_by
 
 SCORES = list(ssa_attention.scores())
 ODD_DIMS = [1, 3, 5, 7, 9, 15, 17, 31, 33, 47, 63, 65, 96, 127]
@@ -90,35 +90,60 @@ def test_ssa_tends_to_softmax():
     assert (ssa - softmax).abs().max() < 1e-5 * value.abs().max()
 
 
-def test_bfloat16_is_rounded_at_its_ends_only():
+def in_bfloat16(function):
+    """`function` on tensors rounded to bfloat16; out comes back in float32."""
+
+    def call(query, key, value, **options):
+        out, lse = function(query.bfloat16(), key.bfloat16(), value.bfloat16(), **options)
+        return out.float(), lse.float()
+
+    return call
+
+
+def bfloat16_problem(seed, **shape):
+    """Its tensors are exact in bfloat16."""
+    problem = Problem(seed, **shape)
+    for name in ("query", "key", "value", "d_out"):
+        setattr(problem, name, getattr(problem, name).bfloat16().double())
+    return problem
+
+
+@pytest.mark.parametrize("score", [s for s in SCORES if family_of(s) == "phi"])
+@pytest.mark.parametrize("rows, columns", [(1, 77), (40, 129), (130, 130)])
+def test_fused_bfloat16_errs_no_more_than_eager_bfloat16(score, rows, columns):
+    """Eager rounds scores, weights and their gradients to bfloat16; the kernels only what enters a product."""
+    shape = {"batch": 2, "heads": 6, "kv_heads": 2, "rows": rows, "columns": columns, "dim": 13, "v_dim": 21}
+    problem = bfloat16_problem(5, **shape, score=score)
+    options = {
+        "mask": torch.rand(6, rows, columns, generator=torch.Generator().manual_seed(3)) < 0.8,
+        "key_lengths": torch.tensor([columns // 2, columns]),
+        "causal": True,
+    }
+    truth = problem.run(torch.float64, eager_attention, **options)
+    eager = problem.run(torch.float32, in_bfloat16(eager_attention), **options)
+    ours = problem.run(torch.float32, in_bfloat16(operator("fused")), **options)
+    for name in truth:
+        result = ours[name].bfloat16() if name in ("out", "dq", "dk", "dv") else ours[name]  # for its ε
+        check_error(name, result, eager[name], truth[name], 2 if name in ("out", "lse") else 3)
+
+
+def test_composed_bfloat16_is_rounded_at_its_ends_only():
     """Inputs and output are bfloat16 (half a unit in the last of 8 bits), all between is float32."""
     problem = Problem(4, heads=3, rows=90, dim=24)
     query, key, value = (t.bfloat16() for t in (problem.query, problem.key, problem.value))
     params = [p.float() for p in problem.params]
-    out, lse = ssa_attention.attention(query, key, value, params=params, return_lse=True)
+    out, lse = ssa_attention.attention(query, key, value, params=params, return_lse=True, kernel="composed")
     half = ssa_attention.attention(query.float(), key.float(), value.float(), params=params, kernel="composed")
     assert ssa_attention.last_attention_path() == "composed"
     assert out.dtype == torch.bfloat16 and lse.dtype == torch.float32
     assert torch.equal(out, half.bfloat16())
 
 
-def test_bfloat16_gradients_of_parameters_do_not_suffer_from_the_rounding_of_out():
+@pytest.mark.parametrize("kernel", ["fused", "composed"])
+def test_bfloat16_gradients_of_parameters_do_not_suffer_from_the_rounding_of_out(kernel):
     """dn and db cancel a thousandfold: taken from a bfloat16 out they would be wrong in the first digits."""
-    problem = Problem(9, heads=3, rows=300, dim=32)
-    problem.query, problem.key, problem.value, problem.d_out = (
-        t.bfloat16().double() for t in (problem.query, problem.key, problem.value, problem.d_out)
-    )
-
-    def in_bfloat16(query, key, value, *, params, **options):
-        out, lse = ssa_attention.attention(
-            query.bfloat16(), key.bfloat16(), value.bfloat16(), params=params, return_lse=True, **options
-        )
-        return out.float(), lse
-
-    options = {"causal": True}
-    ours = problem.run(torch.float32, in_bfloat16, **options)
-    in_float32 = problem.run(
-        torch.float32, lambda *a, **k: ssa_attention.attention(*a, **k, return_lse=True), **options
-    )
+    problem = bfloat16_problem(9, heads=3, rows=300, dim=32)
+    ours = problem.run(torch.float32, in_bfloat16(operator(kernel)), causal=True)
+    in_float32 = problem.run(torch.float32, operator("fused"), causal=True)
     for name in ("dn", "db"):
         assert (ours[name] - in_float32[name]).abs().max() <= 1e-4 * in_float32[name].abs().max()

@@ -269,7 +269,7 @@ def test_auto_takes_the_fused_path_where_it_can():
     for query, options, path in [
         (inputs, {}, "fused"),
         (inputs.double(), {}, "composed"),
-        (inputs.bfloat16(), {}, "composed"),
+        (inputs.bfloat16(), {}, "fused"),
         (inputs, {"dropout": 0.1}, "composed"),
     ]:
         ssa_attention.attention(query, query, query, **options)
