@@ -39,6 +39,7 @@ void bfloat16_forward([[maybe_unused]] const AttentionArgs<BFloat16>& args,
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "kernels/attention_decode.h"
 #include "kernels/check_args.h"
 #include "kernels/target.h"
 #include "kernels/widened.h"
@@ -87,18 +88,26 @@ void run_heads(const AttentionArgs<T>& args, const ForwardOutputs<T>& outputs,
 
 }  // namespace
 
+template <class T>
+void general_forward(const AttentionArgs<T>& args, const View4<T>& out, float* lse,
+                     const Parallel& parallel) {
+  run_heads<T>(args, {.out = out, .lse = lse}, parallel, [](std::int64_t) { return true; });
+}
+
 void attention_forward(const AttentionArgs<float>& args, const View4<float>& out, float* lse,
                        const Parallel& parallel) {
   check_args(args);
+  if (is_decoding(args)) return decode(args, out, lse, parallel);
   choose_target();
-  run_heads<float>(args, {.out = out, .lse = lse}, parallel, [](std::int64_t) { return true; });
+  general_forward(args, out, lse, parallel);
 }
 
 void attention_forward(const AttentionArgs<BFloat16>& args, const View4<BFloat16>& out, float* lse,
                        const Parallel& parallel) {
   check_args(args);
+  if (is_decoding(args)) return decode(args, out, lse, parallel);
   if (!has_bfloat16_products()) return widened_forward(args, out, lse, parallel);
-  run_heads<BFloat16>(args, {.out = out, .lse = lse}, parallel, [](std::int64_t) { return true; });
+  general_forward(args, out, lse, parallel);
 }
 
 template <class T>
@@ -123,6 +132,10 @@ Lse2 exact_lse2(const AttentionArgs<T>& args, const float* lse, const Parallel& 
   return result;
 }
 
+template void general_forward(const AttentionArgs<float>&, const View4<float>&, float*,
+                              const Parallel&);
+template void general_forward(const AttentionArgs<BFloat16>&, const View4<BFloat16>&, float*,
+                              const Parallel&);
 template Lse2 exact_lse2(const AttentionArgs<float>&, const float*, const Parallel&);
 template Lse2 exact_lse2(const AttentionArgs<BFloat16>&, const float*, const Parallel&);
 

@@ -73,6 +73,11 @@ struct BackwardTask {
   BackwardSums* sums;  ///< one per query head of the group
 };
 
+/// attention_forward without the decoding kernel; the arguments are checked.
+template <class T>
+void general_forward(const AttentionArgs<T>& args, const View4<T>& out, float* lse,
+                     const Parallel& parallel);
+
 /// Computes lse2 for the heads that have a row whose |lse| is so large that its rounding shows in
 /// gradients of type T.
 template <class T>
