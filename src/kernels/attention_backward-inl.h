@@ -392,7 +392,8 @@ class Backward {
 
   /// w: scores become weights; ds: dP becomes dS; both zero where hidden, up to a whole vector.
   template <Mode kMode>
-  void transform(const Head& head, Index i, Index limit, float* w, float* ds, Floats* param_sums) {
+  HWY_INLINE void transform(const Head& head, Index i, Index limit, float* w, float* ds,
+                            Floats* param_sums) {
     const FloatTag d;
     HeadScore<Score> score_of = head.score;
     if constexpr (kCountsKeys<Score>) score_of.see(keys_seen_[i]);
@@ -466,7 +467,9 @@ class Backward {
                                Floats lse2_low, Floats delta, Floats& score_to_weight,
                                Floats& gradient, Sums& sums) {
     const Floats score = kHides ? hn::IfThenZeroElse(hidden, score_to_weight) : score_to_weight;
-    const Floats exponent = hn::Sub(hn::Sub(head.phi2(score), lse2), lse2_low);
+    // Beside the rounding of BFloat16, that of an lse2 that is not huge does not count.
+    Floats exponent = hn::Sub(head.phi2(score), lse2);
+    if constexpr (!kPairs<T> || kMode == Mode::kGeneral) exponent = hn::Sub(exponent, lse2_low);
     Floats weight = kMode == Mode::kGeneral
                         ? head.math.exp2(at_most(hn::Zero(FloatTag()), exponent))
                         : head.math.exp2_in_range(exponent);

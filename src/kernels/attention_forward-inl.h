@@ -139,7 +139,6 @@ class Forward {
       if constexpr (kMode != Mode::kBounded) filter_.apply(i, k0, limit, padded, scores);
       if constexpr (kMode == Mode::kGeneral) raise_maximum(r + row, scores, padded);
       transform<kMode>(r + row, limit, padded, scores);
-      if constexpr (kPairs<T>) narrow_row<T>(scores, padded);
     }
     multiply<T, Storage::kRows>(rows, v_width_, scores_, kKeyBlock, depth<T>(keys),
                                 values_ + k0 / kDepth<T> * v_width_, v_width_, sums_ + r * v_width_,
@@ -177,6 +176,16 @@ class Forward {
     largest_phi2_[row] = phi2;
   }
 
+  /// Scores j, j + 1, … of a row become these weights, as an operand of T. Those of pairs take half
+  /// of their room, which has been read.
+  static HWY_INLINE void store_weights(Floats weights, float* scores, Index j) {
+    if constexpr (kPairs<T>) {
+      store_narrow<T>(weights, scores + j / 2);
+    } else {
+      hn::StoreU(weights, FloatTag(), scores + j);
+    }
+  }
+
   /// scores[0, padded) become weights 2^(φ2 − maximum), zero from limit on and where hidden.
   template <Mode kMode>
   void transform(Index row, Index limit, Index padded, float* scores) {
@@ -190,8 +199,8 @@ class Forward {
       for (; j + 2 * kLanes <= limit; j += 2 * kLanes) {
         const Floats x = weight<kMode>(head, largest, hn::LoadU(d, scores + j));
         const Floats y = weight<kMode>(head, largest, hn::LoadU(d, scores + j + kLanes));
-        hn::StoreU(x, d, scores + j);
-        hn::StoreU(y, d, scores + j + kLanes);
+        store_weights(x, scores, j);
+        store_weights(y, scores, j + kLanes);
         even = hn::Add(even, x);
         odd = hn::Add(odd, y);
       }
@@ -199,14 +208,14 @@ class Forward {
         const FloatMask inside = hn::FirstN(d, static_cast<std::size_t>(limit - j));
         const Floats x =
             hn::IfThenElseZero(inside, weight<kMode>(head, largest, hn::LoadU(d, scores + j)));
-        hn::StoreU(x, d, scores + j);
+        store_weights(x, scores, j);
         even = hn::Add(even, x);
       }
-      for (; j < padded; j += kLanes) hn::StoreU(hn::Zero(d), d, scores + j);
+      for (; j < padded; j += kLanes) store_weights(hn::Zero(d), scores, j);
     } else {
       for (; j < padded; j += kLanes) {
         const Floats x = weight<kMode>(head, largest, hn::LoadU(d, scores + j));
-        hn::StoreU(x, d, scores + j);
+        store_weights(x, scores, j);
         even = hn::Add(even, x);
       }
     }

@@ -189,10 +189,9 @@ struct TableMath : PortableMath {
     const V e = getexp(u);
     const auto index = hn::ShiftRight<19>(bits);
     const V inverse = lookup(inverse_, index);
-    const V mantissa = hn::BitCast(d, hn::OrAnd(hn::BitCast(du, one), bits, hn::Set(du, 0x7fffff)));
     const FloatMask small = hn::Lt(u, set(2.0f));
     const V shift = hn::IfThenElse(small, hn::Sub(inverse, one), set(-1.0f));
-    const V r = hn::MulAdd(hn::IfThenElse(small, x, mantissa), inverse, shift);
+    const V r = hn::MulAdd(mantissa_unless(small, u, x), inverse, shift);
     return hn::MulAdd(r, polynomial(r, kP), hn::Add(e, lookup(log_, index)));
   }
 
@@ -220,6 +219,11 @@ struct TableMath : PortableMath {
   HWY_DIAGNOSTICS_OFF(disable : 4701, ignored "-Wmaybe-uninitialized")
   HWY_DIAGNOSTICS_OFF(disable : 4701, ignored "-Wuninitialized")
   static HWY_INLINE V getexp(V u) { return V{_mm512_getexp_ps(u.raw)}; }
+  /// m of u = 2^e·m with m in [1, 2); x where `skip`.
+  static HWY_INLINE V mantissa_unless(FloatMask skip, V u, V x) {
+    return V{_mm512_mask_getmant_ps(x.raw, _knot_mask16(skip.raw), u.raw, _MM_MANT_NORM_1_2,
+                                    _MM_MANT_SIGN_src)};
+  }
   /// The low 4 (one table) or 5 (two) bits of each index count.
   static HWY_INLINE V lookup(V table, hn::Vec<UintTag> index) {
     return V{_mm512_permutexvar_ps(index.raw, table.raw)};

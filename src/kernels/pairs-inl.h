@@ -14,6 +14,10 @@ SSA_BEFORE_NAMESPACE();
 namespace ssa {
 namespace HWY_NAMESPACE {
 
+/// A vector rounded to T.
+template <class T>
+void store_narrow(Floats x, void* to);
+
 /// The row's first n floats become its first n / 2 lanes; n in whole vectors.
 template <class T>
 void narrow_row(float* row, Index n);
@@ -24,7 +28,7 @@ void stack_floats(const float* first, const float* second, Index n, float* to);
 
 #if HWY_TARGET <= HWY_AVX3
 
-/// 16 floats rounded to BFloat16.
+template <class T>
 HWY_INLINE void store_narrow(Floats x, void* to) {
   _mm256_storeu_si256(static_cast<__m256i*>(to), (__m256i)_mm512_cvtneps_pbh(x.raw));
 }
@@ -96,7 +100,7 @@ inline void write_row(const float* from, Index columns, float factor, BFloat16* 
   Index c = 0;
   if (stride == 1) {
     for (; c + kLanes <= columns; c += kLanes) {
-      store_narrow(hn::Mul(set(factor), hn::LoadU(d, from + c)), to + c);
+      store_narrow<BFloat16>(hn::Mul(set(factor), hn::LoadU(d, from + c)), to + c);
     }
   }
   for (; c < columns; ++c) to[c * stride] = BFloat16(factor * from[c]);
@@ -120,7 +124,8 @@ inline void pack_panels(const Matrix<BFloat16>& from, Index keys, Index dim, flo
 
 template <class T>
 void narrow_row(float* row, Index n) {
-  for (Index j = 0; j < n; j += kLanes) store_narrow(hn::LoadU(FloatTag(), row + j), row + j / 2);
+  for (Index j = 0; j < n; j += kLanes)
+    store_narrow<T>(hn::LoadU(FloatTag(), row + j), row + j / 2);
 }
 
 template <class T>
