@@ -121,7 +121,7 @@ struct Ssa {
     if constexpr (kParam == 0) {
       return m.mul(m.constant(kLn2), signed_log2(m, s, p));
     } else {
-      return m.mul(m.mul(p[0], s), inverse_base(m, s, p));
+      return m.mul(p[0], m.mul(s, inverse_base(m, s, p)));  // n·s alone may overflow
     }
   }
 

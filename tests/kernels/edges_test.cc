@@ -183,6 +183,39 @@ TEST(Edges, HugeScores) {
   }
 }
 
+/// Exponents on both sides of the bound of |φ| below which no maximum is kept (with these inputs
+/// about 9), and far beyond it.
+TEST(Edges, BorderOfTheBound) {
+  for_each_target([&] {
+    Judge judge;
+    for (double n = 1; n <= 50; n = n < 16 ? n + 1 : 2 * n + 2) {
+      Options o = base(40, 40);
+      o.qk_dim = 64;
+      o.causal = true;
+      o.params = {n, 1};
+      o.seed = static_cast<std::uint64_t>(n);
+      judge.check(o, serial());
+    }
+  });
+}
+
+/// Scores up to ±1e38: SSA stays a power, and its weights are those of the largest scores.
+TEST(Edges, ScoresOf1e38) {
+  for_each_target([&] {
+    for (const double n : {1.5, 8.0, 50.0}) {
+      Judge judge;
+      for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+        Options o = base(40, 40);
+        o.causal = seed % 2 == 0;
+        o.magnitude = 3e37;
+        o.params = {n, 0.8};
+        o.seed = seed;
+        judge.check(o, serial());
+      }
+    }
+  });
+}
+
 /// Values so large that sums without a running maximum overflow, and scores that allow to go
 /// without.
 TEST(Edges, HugeValues) {
