@@ -183,21 +183,27 @@ class Backward {
         copy = true;
         continue;
       }
-      double lse2 = kLog2E * lse;
-      if (exact) lse2 = static_cast<double>(problem_.lse2.high[at + i]) + problem_.lse2.low[at + i];
+      // As a sum, whose first part is the largest φ2: of a score of 1e30 their sum keeps no digit
+      // of the second.
+      const double lse2 = kLog2E * lse;
+      float high = static_cast<float>(lse2);
+      double low = lse2 - high;
+      if (exact) high = problem_.lse2.high[at + i], low = problem_.lse2.low[at + i];
       if constexpr (kHasSink<Score>) {
         // Weights are shares of the whole normaliser, the sink's among them.
-        const double sink2 = head.score.sink2();
-        const double whole =
-            std::max(lse2, sink2) + std::log2(1 + std::exp2(-std::abs(lse2 - sink2)));
-        const double weight = std::exp2(sink2 - whole);
+        const double sink2 = head.score.sink2(), above = sink2 - high - low;
+        const double more = std::log2(1 + std::exp2(-std::abs(above)));
+        const double weight = std::exp2(std::min(above, 0.0) - more);
         if (task_.first == 0) add_sink(head, i, -weight * delta_[i], weight);
         // Below 2^-100 every weight has long gone under the smallest float.
-        kept_[i] = static_cast<float>(std::exp2(std::max(-100.0, lse2 - whole)));
-        lse2 = whole;
+        kept_[i] = static_cast<float>(std::exp2(std::max(-100.0, -std::max(above, 0.0) - more)));
+        const double first = above > 0 ? sink2 : high;
+        const double second = (above > 0 ? 0 : low) + more;
+        high = static_cast<float>(first + second);
+        low = first - high + second;
       }
-      lse2_[i] = exact && !kHasSink<Score> ? problem_.lse2.high[at + i] : static_cast<float>(lse2);
-      lse2_low_[i] = static_cast<float>(lse2 - lse2_[i]);
+      lse2_[i] = high;
+      lse2_low_[i] = static_cast<float>(low);
       delta_[i] -= d_lse_of(head, i);
     }
     d_out_ = d_out_copy_;
@@ -457,7 +463,7 @@ class Backward {
     // The total is what the row's keys keep of the normaliser, 1 without a sink, but for rounding.
     const float sum = hn::GetLane(hn::SumOfLanes(d, total));
     float delta = hn::GetLane(hn::SumOfLanes(d, weighted)) / sum;
-    if constexpr (kHasSink<Score>) delta = sum > 0 ? delta * kept_[i] : 0.0f;  // all below floats
+    if constexpr (kHasSink<Score>) delta = sum == 0 ? 0.0f : delta * kept_[i];  // all below floats
     return delta - d_lse_of(head, i);
   }
 

@@ -81,6 +81,8 @@ void plain_row(const AttentionArgs<T>& args, std::int64_t b, std::int64_t h, std
     row.score[j] = score;
   }
   row.params = head_params<Score>(args, h, keys_seen);
+  row.kept = 1;
+  row.sink = 0;
   T largest = kNone;
   bool any = false;
   for (std::size_t j = 0; j < size; ++j) {

@@ -233,6 +233,29 @@ TEST(Edges, HugeValues) {
   EXPECT_LT(error.error, 1e-5 * error.truth);
 }
 
+/// Five keys of one score, so large that its sum with log 5 is the score itself.
+TEST(Edges, HugeEqualScoresBesideASink) {
+  for (const std::string_view score : {"softmax1", "sink"}) {
+    Options o = base(7, 5);
+    o.score = score;
+    o.bias = true;
+    o.bias_broadcast = {true, true, true, true};
+    Inputs<float> in = make_inputs(o);
+    in.bias.each([](float& x) { x = 1e30f; });
+    in.connect(o);
+    Results<float> r = run_fused(in, o, serial());
+    for (std::int64_t c = 0; c < o.v_dim; ++c) {
+      double sum = 0;  // over the rows of the group, each with weight 1/5
+      for (std::int64_t h = 0; h < 2; ++h) {
+        for (std::int64_t i = 0; i < o.query_length; ++i) {
+          sum += *in.d_out.view().at(0, h, i, c) / 5.0;
+        }
+      }
+      EXPECT_NEAR(*r.d_value.view().at(0, 0, 3, c), sum, 14 * 4e-7);
+    }
+  }
+}
+
 TEST(Edges, SsaTowardsSoftmax) {
   // n = 1e5, b = 1e-5: φ = n·log(1 + b·s) needs log1p's digits.
   Judge judge;

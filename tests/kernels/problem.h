@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <ostream>
 #include <random>
@@ -30,7 +31,7 @@ inline constexpr int kThin = 1;
 
 using Sizes = std::array<std::int64_t, 4>;
 
-/// How a tensor lies in memory. Elements that do not belong to it hold NaN.
+/// How a tensor lies in memory. Elements that do not belong to it hold NaN, also before and behind.
 enum class Layout {
   kContiguous,  ///< (batch, head, token, dim)
   kTokenMajor,  ///< (batch, token, head, dim): what a projection gives
@@ -69,8 +70,8 @@ class Tensor {
       stride_[2] = -stride_[2];
     }
     for (int d = 0; d < 4; ++d) stride_[d] = broadcast[d] ? 0 : stride_[d];
-    data_.assign(static_cast<std::size_t>(step), filler());
-    start_ = start;
+    data_.assign(static_cast<std::size_t>(step + 2 * kGuard), filler());
+    start_ = start + kGuard;
   }
 
   View4<T> view() {
@@ -92,6 +93,21 @@ class Tensor {
     }
   }
 
+  /// Calls f(element) once for every element in memory.
+  template <class F>
+  void each_stored(F&& f) {
+    for (auto& x : data_) f(x);
+  }
+
+  /// Whether the elements that do not belong to the tensor are what they were.
+  bool guards_intact() const {
+    Tensor untouched = *this;
+    untouched.each([&](T& x) { x = filler(); });
+    const Stored expected = filler();
+    return std::all_of(untouched.data_.begin(), untouched.data_.end(),
+                       [&](const Stored& x) { return std::memcmp(&x, &expected, sizeof(x)) == 0; });
+  }
+
   const Sizes& sizes() const { return sizes_; }
   bool empty() const { return data_.empty(); }
 
@@ -107,6 +123,8 @@ class Tensor {
   }
 
  private:
+  static constexpr std::int64_t kGuard = 32;
+
   template <class>
   friend class Tensor;
   using Stored = std::conditional_t<std::is_same_v<T, bool>, unsigned char, T>;
