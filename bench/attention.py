@@ -7,233 +7,143 @@ Every peer does the same work on the same tensors in this process. A round times
 (torch.utils.benchmark, several calls where one is short), in a new order; the ratio to PyTorch's softmax
 attention (SDPA) is taken within a round, and the median over rounds is shown with the least and largest.
 Work is counted as 4·D operations per visible (query, key) pair of a head forward and 10·D backward; the
-ceiling is a matrix product of the same type, timed in the same rounds.
+ceiling is a matrix product of the same type, timed in the same rounds. Decoding reads every key and value
+once; its ceiling is a copy that reads and writes together as many bytes.
+
+Beside times: peak memory of a pass (each in a process of its own), one thread against all, and times under
+other instruction sets (in processes whose torch is restricted as far as its own switches go).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
+import os
 import platform
 import random
 import re
-import statistics
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+import tempfile
+import time
 from pathlib import Path
 
-import ssa_attention
+import memory
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import scaled_dot_product_attention
-from torch.utils.benchmark import Timer
+from cases import KINDS, OURS, PEER, Case
+from timing import measure, thread_ratios
 
-FULL = "64x8x82x32,16x8x12x32,8x8x128x32,8x24x1024x32,2x12x1024x64,1x8x4096x64,1x8x4096x128"
-PEER = "SDPA softmax"
-SLOW_ROUNDS = 3  # of peers that take more than a second a round: eager SSA takes 7 s at length 4096
-
-
-@dataclass(frozen=True)
-class Case:
-    """What is attended to: causal, full, padded (key lengths between half and all), or GQA (causal, a quarter
-    of the heads for keys and values)."""
-
-    shape: tuple[int, int, int, int]  # batch, query heads, length, head dimension
-    kind: str
-    dtype: torch.dtype
-    backward: bool
-
-    @property
-    def name(self) -> str:
-        size = "x".join(map(str, self.shape))
-        return f"{size} {self.kind} {str(self.dtype)[6:]} {'fwd+bwd' if self.backward else 'fwd'}"
+SHAPES = "64x8x82x32,16x8x12x32,8x8x128x32,8x24x1024x32,2x12x1024x64,1x8x4096x64,1x8x4096x128"
+SECTIONS = ("times", "memory", "threads", "targets")
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+# SSA_TARGET and what restricts torch, MKL and oneDNN likewise.
+TARGETS = {
+    "AVX2": {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+    "SSE4": {"ATEN_CPU_CAPABILITY": "default", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "ONEDNN_MAX_CPU_ISA": "SSE41"},
+}
+TARGET_ARGUMENTS = ("--kinds", "causal", "--dtypes", "float32", "--peers", "fused", "--sections", "times")
 
 
-class Problem:
-    def __init__(self, case: Case):
-        generator = torch.Generator().manual_seed(0)
-        batch, heads, length, dim = case.shape
-        kv_heads = max(1, heads // 4) if case.kind == "gqa" else heads
-
-        def normal(count):  # as a projection gives it: heads inside of length
-            flat = torch.randn(batch, length, count, dim, generator=generator, dtype=torch.float32)
-            return flat.to(case.dtype).transpose(1, 2).requires_grad_(case.backward)
-
-        self.case = case
-        self.query, self.key, self.value = normal(heads), normal(kv_heads), normal(kv_heads)
-        self.d_out = torch.randn(batch, heads, length, dim, generator=generator).to(case.dtype)
-        self.causal = case.kind in ("causal", "gqa")
-        self.key_lengths = self.mask = None
-        if case.kind == "padded":
-            self.key_lengths = torch.linspace(length // 2, length, batch).long()
-            self.mask = (torch.arange(length) < self.key_lengths.view(-1, 1)).view(batch, 1, 1, length)
-        self.n, self.b = torch.full((heads,), 1.5), torch.full((heads,), 0.8)
-        if case.backward:
-            self.n.requires_grad_()
-            self.b.requires_grad_()
-
-    def pairs(self) -> float:
-        """Visible (query, key) pairs of all heads."""
-        batch, heads, length, _ = self.case.shape
-        if self.causal:
-            return batch * heads * length * (length + 1) / 2
-        keys = batch * length if self.key_lengths is None else int(self.key_lengths.sum())
-        return heads * length * keys
-
-    def operations(self) -> float:
-        return self.pairs() * self.case.shape[3] * (14 if self.case.backward else 4)
-
-    def run(self, function) -> None:
-        """One forward pass, and the gradients of everything."""
-        if not self.case.backward:
-            with torch.no_grad():
-                function(self)
-            return
-        leaves = (self.query, self.key, self.value, self.n, self.b)
-        out = function(self)
-        torch.autograd.grad(out, leaves, self.d_out, allow_unused=True)
+def shape_of(text: str) -> tuple[int, ...]:
+    shape = tuple(int(n) for n in text.split("x") if n.isdigit())
+    if len(shape) != 4 or min(shape) < 1:
+        raise SystemExit(f"--shapes {text}: expected BATCHxHEADSxLENGTHxDIM, such as 2x12x1024x64")
+    return shape
 
 
-def ours(p: Problem, score: str = "ssa"):
-    params = [p.n, p.b] if score == "ssa" else []
-    return ssa_attention.attention(
-        p.query, p.key, p.value, score=score, params=params, causal=p.causal, key_lengths=p.key_lengths
-    )
+def chosen(option: str, text: str, known) -> list[str]:
+    for name in text.split(","):
+        if name not in known:
+            raise SystemExit(f"{option} {name}: choose from {', '.join(known)}")
+    return text.split(",")
 
 
-def sdpa(p: Problem):
-    gqa = p.query.shape[1] != p.key.shape[1]
-    return scaled_dot_product_attention(p.query, p.key, p.value, attn_mask=p.mask, is_causal=p.causal, enable_gqa=gqa)
+def product(arguments) -> list[Case]:
+    """Every combination of what the command line names; decoding has no backward."""
+    return [
+        Case(shape_of(shape), kind, DTYPES[dtype], backward, arguments.peers)
+        for shape in arguments.shapes.split(",")
+        for kind in chosen("--kinds", arguments.kinds, KINDS)
+        for dtype in chosen("--dtypes", arguments.dtypes, DTYPES)
+        for backward in ((False,) if kind.startswith("decode") else (False, True))
+    ]
 
 
-def sdpa_math(p: Problem):
-    with sdpa_kernel(SDPBackend.MATH):
-        return sdpa(p)
-
-
-def eager_ssa(p: Problem):
-    """What the formula says, in plain PyTorch."""
-    group = p.query.shape[1] // p.key.shape[1]
-    key, value = p.key.repeat_interleave(group, 1), p.value.repeat_interleave(group, 1)
-    scores = (p.query @ key.transpose(2, 3)).float() * p.query.shape[3] ** -0.5
-    phi = scores.sign() * p.n.view(-1, 1, 1) * torch.log1p(p.b.view(-1, 1, 1) * scores.abs())
-    if p.causal:
-        hidden = torch.ones(phi.shape[2:], dtype=torch.bool).triu(1)
-        phi = phi.masked_fill(hidden, -math.inf)
-    if p.mask is not None:
-        phi = phi.masked_fill(~p.mask, -math.inf)
-    return torch.softmax(phi, -1).to(value.dtype) @ value
-
-
-def compiled(function):
-    whole = torch.compile(function, dynamic=False)
-    return lambda p: whole(p)
-
-
-def flex_ssa():
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-
-    whole = torch.compile(flex_attention, dynamic=False)
-    masks = {}
-
-    def call(p: Problem):
-        def phi(score, batch, head, query, key):
-            return torch.sign(score) * 1.5 * torch.log1p(0.8 * torch.abs(score))
-
-        mask = None
-        if p.causal:
-            length = p.query.shape[2]
-            if length not in masks:
-                masks[length] = create_block_mask(lambda b, h, q, k: q >= k, None, None, length, length, "cpu")
-            mask = masks[length]
-        return whole(p.query, p.key, p.value, score_mod=phi, block_mask=mask)
-
-    return call
-
-
-def peers(case: Case, chosen: str) -> dict:
-    found = {PEER: sdpa, "ours ssa": ours, "ours softmax": lambda p: ours(p, "softmax")}
-    if chosen != "fused":
-        found |= {"SDPA math": sdpa_math, "eager SSA": eager_ssa}
-    if chosen == "all":
-        found["torch.compile of eager SSA"] = compiled(eager_ssa)
-        if case.kind in ("causal", "full") and not case.backward:  # FlexAttention has no backward on the CPU
-            found["FlexAttention SSA"] = flex_ssa()
+def plan() -> list[Case]:
+    """What `make bench` times within a quarter of an hour: every shape with causality, a short and a long one in every
+    other way; plain PyTorch, which is slow, and torch.compile, which is slow to start, on some."""
+    found = []
+    for dtype in DTYPES.values():
+        for text in SHAPES.split(","):
+            shape = shape_of(text)
+            of_shape = {"64x8x82x32": "all", "2x12x1024x64": "all", "1x8x4096x64": "eager"}.get(text, "fused")
+            found += [Case(shape, "causal", dtype, backward, of_shape) for backward in (False, True)]
+        for text in ("64x8x82x32", "2x12x1024x64"):
+            for kind in ("full", "padded", "gqa", "dropout"):
+                found += [Case(shape_of(text), kind, dtype, backward, "fused") for backward in (False, True)]
+        found.append(Case((1, 32, 16384, 64), "causal", dtype, False, "fused"))
+        for batch in (1, 8):
+            found += [
+                Case((batch, 8, length, 64), "decode", dtype, False, "fused") for length in (128, 1024, 4096, 8192)
+            ]
+        found.append(Case((1, 32, 4096, 64), "decode-gqa", dtype, False, "fused"))
     return found
 
 
-def gemm_rate(dtype: torch.dtype) -> float:
-    """Operations a second of a large matrix product."""
-    a, b = (torch.randn(2048, 2048).to(dtype) for _ in range(2))
-    return 2 * 2048**3 / Timer("a @ b", globals={"a": a, "b": b}, num_threads=torch.get_num_threads()).timeit(3).median
+def memory_cases(cases: list[Case]) -> list[Case]:
+    """Both passes of the causal ones, and long forward passes."""
+    return [c for c in cases if c.kind == "causal" and (c.backward or c.shape[2] >= 8192)]
 
 
-def measure(case: Case, chosen: str, rounds: int) -> dict:
-    problem = Problem(case)
-    timers = {}
-    for name, function in peers(case, chosen).items():
-        problem.run(function)  # compiles, and fills caches
-        timers[name] = Timer(
-            "problem.run(function)",
-            globals={"problem": problem, "function": function},
-            num_threads=torch.get_num_threads(),
-        )
-    once = timers[PEER].timeit(1).median
-    calls = max(1, round(0.1 / once))  # a tenth of a second of SDPA's
-    times: dict[str, list[float]] = {name: [] for name in timers}
-    rates = []
-    for count in range(rounds):
-        for name in random.sample(list(timers), len(timers)):
-            if count >= SLOW_ROUNDS and times[name][0] * calls > 1:
-                continue
-            times[name].append(timers[name].timeit(calls).median)
-        rates.append(gemm_rate(case.dtype))
-    ceiling = statistics.median(rates)
-    rows = {}
-    for name, each in times.items():
-        ratios = [mine / theirs for mine, theirs in zip(each, times[PEER], strict=False)]
-        rows[name] = {
-            "milliseconds": 1e3 * statistics.median(each),
-            "ratio": statistics.median(ratios),
-            "ratio_least": min(ratios),
-            "ratio_largest": max(ratios),
-            "share_of_gemm": problem.operations() / statistics.median(each) / ceiling,
-        }
-    facts = asdict(case) | {"dtype": str(case.dtype)[6:], "name": case.name, "rounds": rounds, "calls": calls}
-    return facts | {"gemm_gflops": ceiling / 1e9, "peers": rows}
+def thread_cases(cases: list[Case]) -> list[Case]:
+    return [c for c in cases if c.kind in ("causal", "decode") and c.shape[2] < 8192]
 
 
-def table(results: list[dict]) -> str:
+def time_table(results: list[dict]) -> str:
     lines = [
-        f"| (batch, heads, length, dim), work | peer | ms | ratio to {PEER} | share of GEMM |",
+        f"| (batch, heads, length, dim), work | peer | ms | ratio to {PEER} | share of the ceiling |",
         "|---|---|---|---|---|",
     ]
     for result in results:
         for name, row in result["peers"].items():
             ratio = f"{row['ratio']:.2f} ({row['ratio_least']:.2f}–{row['ratio_largest']:.2f})"
-            lines.append(
-                f"| {result['name']} | {name} | {row['milliseconds']:.2f} | {ratio} | {row['share_of_gemm']:.0%} |"
-            )
+            share = f"{row['share']:.0%} of {result['ceiling']}"
+            lines.append(f"| {result['name']} | {name} | {row['milliseconds']:.3g} | {ratio} | {share} |")
     return "\n".join(lines) + "\n"
 
 
-def cases(arguments) -> list[Case]:
-    found = []
-    for text in arguments.shapes.split(","):
-        shape = tuple(int(n) for n in text.split("x"))
-        if len(shape) != 4:
-            raise SystemExit(f"--shapes {text}: expected BATCHxHEADSxLENGTHxDIM, such as 2x12x1024x64")
-        for kind in arguments.kinds.split(","):
-            if kind not in ("causal", "full", "padded", "gqa"):
-                raise SystemExit(f"--kinds {kind}: causal, full, padded or gqa")
-            for dtype in arguments.dtypes.split(","):
-                if dtype not in ("float32", "bfloat16"):
-                    raise SystemExit(f"--dtypes {dtype}: float32 or bfloat16")
-                for backward in (False, True):
-                    found.append(Case(shape, kind, getattr(torch, dtype), backward))
-    return found
+def other_tables(report: dict) -> str:
+    lines = []
+    if report.get("memory"):
+        lines += [
+            "",
+            f"| work | query, key, value, out MiB | {PEER}: peak above inputs | {OURS} |",
+            "|---|---|---|---|",
+        ]
+        for row in report["memory"]:
+            peaks = " | ".join(f"{row['peers'][name]:.1f}" for name in (PEER, OURS))
+            lines.append(f"| {row['name']} | {row['inputs']:.1f} | {peaks} |")
+    if report.get("threads"):
+        lines += ["", f"| time of 1 thread / of all | {PEER} | {OURS} |", "|---|---|---|"]
+        for row in report["threads"]:
+            ratios = " | ".join(f"{row['peers'][name]:.2f}" for name in (PEER, OURS))
+            lines.append(f"| {row['name']}, {row['threads']} threads | {ratios} |")
+    for target, results in report.get("targets", {}).items():
+        lines += ["", f"Restricted to {target}:", "", time_table(results).rstrip()]
+    return "\n".join(lines) + "\n"
+
+
+def under_target(target: str, arguments) -> list[dict]:
+    """Times in a process that is restricted to an instruction set."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "results.json"
+        command = [sys.executable, __file__, "--shapes", arguments.target_shapes, *TARGET_ARGUMENTS]
+        command += ["--rounds", str(arguments.rounds), "--out", str(out)]
+        environment = os.environ | TARGETS[target] | {"SSA_TARGET": target}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"under SSA_TARGET={target}: {done.stderr}")
+        return json.loads(out.read_text())["results"]
 
 
 def facts() -> dict:
@@ -247,29 +157,57 @@ def facts() -> dict:
         "torch": torch.__version__,
         "commit": commit,
         "load": Path("/proc/loadavg").read_text().split()[0],
+        "random_seed": torch.initial_seed(),
     }
 
 
-def main() -> int:
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--shapes", default=FULL, help="BATCHxHEADSxLENGTHxDIM, separated by commas")
-    parser.add_argument("--kinds", default="causal,full,padded,gqa")
-    parser.add_argument("--dtypes", default="float32,bfloat16")
+    parser.add_argument("--shapes", help="BATCHxHEADSxLENGTHxDIM, separated by commas; default: what make bench times")
+    parser.add_argument("--kinds", default="causal,full,padded,gqa", help=f"with --shapes; from {','.join(KINDS)}")
+    parser.add_argument("--dtypes", default="float32,bfloat16", help="with --shapes")
     parser.add_argument("--peers", default="all", choices=("fused", "eager", "all"), help="fused: SDPA and ours only")
+    parser.add_argument(
+        "--sections", help=f"tables to make, from {','.join(SECTIONS)}; default: all, with --shapes times"
+    )
+    parser.add_argument("--target-shapes", default="64x8x82x32,2x12x1024x64", help="timed under other instruction sets")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--out", type=Path, default=Path("bench/results.json"))
     arguments = parser.parse_args()
     if arguments.rounds < 1:
         raise SystemExit(f"--rounds {arguments.rounds}: at least 1")
+    return arguments
+
+
+def main() -> int:
+    arguments = parse()
+    cases, sections = (plan(), SECTIONS) if arguments.shapes is None else (product(arguments), ("times",))
+    if arguments.sections is not None:
+        sections = chosen("--sections", arguments.sections, SECTIONS)
     torch.manual_seed(0)
-    results = []
-    for case in cases(arguments):
-        results.append(measure(case, arguments.peers, arguments.rounds))
-        print(table(results[-1:]).split("\n", 2)[2], end="", flush=True)
+    random.seed(0)
+    start = time.monotonic()
+    report = {"facts": facts(), "results": [], "memory": [], "threads": [], "targets": {}}
+
+    def save():
         partial = arguments.out.with_name(arguments.out.name + ".partial")
-        partial.write_text(json.dumps({"facts": facts(), "results": results}, indent=1) + "\n")
+        partial.write_text(json.dumps(report, indent=1) + "\n")
         partial.replace(arguments.out)
-    print(f"\n{facts()}\n\n{table(results)}")
+
+    for case in cases if "times" in sections else []:
+        report["results"].append(measure(case, arguments.rounds))
+        print(time_table(report["results"][-1:]).split("\n", 2)[2], end="", flush=True)
+        save()
+    for case in memory_cases(cases) if "memory" in sections else []:
+        peaks = {name: memory.peak(case, name) for name in (PEER, OURS)}
+        report["memory"].append({"name": case.name, "inputs": memory.inputs(case), "peers": peaks})
+    for case in thread_cases(cases) if "threads" in sections else []:
+        report["threads"].append(thread_ratios(case, arguments.rounds))
+    for target in TARGETS if "targets" in sections else []:
+        report["targets"][target] = under_target(target, arguments)
+    report["facts"]["seconds"] = round(time.monotonic() - start)
+    save()
+    print(f"\n{report['facts']}\n\n{time_table(report['results'])}{other_tables(report)}")
     return 0
 
 

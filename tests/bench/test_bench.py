@@ -1,6 +1,5 @@
 """bench/attention.py runs, counts its work right and refuses what it cannot do."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -11,6 +10,10 @@ import pytest
 import torch
 
 SCRIPT = Path(os.environ["SSA_SOURCE"]) / "bench/attention.py"
+sys.path.insert(0, str(SCRIPT.parent))
+import attention
+import cases
+import memory
 
 
 def run(*arguments):
@@ -21,41 +24,95 @@ def run(*arguments):
 def test_a_small_run_prints_and_writes_every_case(tmp_path):
     out = tmp_path / "results.json"
     done = run(
-        "--shapes", "1x4x20x8", "--dtypes", "float32", "--peers", "eager", "--rounds", 2, "--out", out
+        "--shapes", "1x4x20x8", "--kinds", ",".join(cases.KINDS), "--dtypes", "float32", "--peers", "eager",
+        "--rounds", 2, "--sections", "times", "--out", out,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     results = json.loads(out.read_text())["results"]
+    both = [(kind, work) for kind in ("causal", "full", "padded", "gqa", "dropout") for work in ("fwd", "fwd+bwd")]
     assert [r["name"] for r in results] == [
-        f"1x4x20x8 {kind} float32 {work}" for kind in ("causal", "full", "padded", "gqa") for work in ("fwd", "fwd+bwd")
+        f"1x4x20x8 {kind} float32 {work}" for kind, work in [*both, ("decode", "fwd"), ("decode-gqa", "fwd")]
     ]
     for result in results:
         assert result["peers"]["SDPA softmax"]["ratio"] == 1
         assert set(result["peers"]) == {"SDPA softmax", "ours ssa", "ours softmax", "SDPA math", "eager SSA"}
+        assert result["ceiling"] == ("copy" if "decode" in result["name"] else "GEMM")
         for name, row in result["peers"].items():
             assert 0 < row["ratio_least"] <= row["ratio"] <= row["ratio_largest"], name
+            assert row["share"] > 0
             assert f"| {result['name']} | {name} | " in done.stdout
 
 
+def test_memory_threads_and_targets(tmp_path):
+    out = tmp_path / "results.json"
+    done = run(
+        "--shapes", "1x2x20x8", "--kinds", "causal,decode", "--dtypes", "bfloat16", "--peers", "fused", "--rounds", 1,
+        "--sections", "memory,threads,targets", "--target-shapes", "1x1x6x8", "--out", out,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = json.loads(out.read_text())
+    assert report["results"] == []
+    assert [row["name"] for row in report["memory"]] == ["1x2x20x8 causal bfloat16 fwd+bwd"]
+    assert [row["name"] for row in report["threads"]] == [
+        "1x2x20x8 causal bfloat16 fwd", "1x2x20x8 causal bfloat16 fwd+bwd", "1x2x20x8 decode bfloat16 fwd"
+    ]  # fmt: skip
+    for row in report["memory"] + report["threads"]:
+        assert set(row["peers"]) == {"SDPA softmax", "ours ssa"}
+    assert set(report["targets"]) == set(attention.TARGETS)
+    for target, results in report["targets"].items():
+        assert [r["name"] for r in results] == ["1x1x6x8 causal float32 fwd", "1x1x6x8 causal float32 fwd+bwd"]
+        assert f"Restricted to {target}:" in done.stdout
+
+
+def test_memory_is_that_of_the_pass():
+    """Plain PyTorch holds length × length tensors, the kernels do not."""
+    case = cases.Case((1, 2, 1500, 8), "causal", torch.float32, True, "eager")
+    scores = 2 * 1500**2 * 4 / memory.MEBIBYTE
+    assert memory.inputs(case) == 4 * 2 * 1500 * 8 * 4 / memory.MEBIBYTE
+    assert memory.peak(case, "eager SSA") > 2 * scores
+    assert memory.peak(case, "ours ssa") < scores / 2
+
+
 def test_the_peers_do_the_same_work():
-    spec = importlib.util.spec_from_file_location("bench_attention", SCRIPT)
-    bench = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = bench  # dataclasses look their module up
-    spec.loader.exec_module(bench)
-    for kind in ("causal", "full", "padded", "gqa"):
-        problem = bench.Problem(bench.Case((2, 4, 30, 8), kind, torch.float32, False))
-        torch.testing.assert_close(bench.ours(problem), bench.eager_ssa(problem))
-        torch.testing.assert_close(bench.ours(problem, "softmax"), bench.sdpa(problem))
-        torch.testing.assert_close(bench.sdpa_math(problem), bench.sdpa(problem))
-    causal = bench.Problem(bench.Case((2, 4, 3, 8), "causal", torch.float32, True))
+    for kind in ("causal", "full", "padded", "gqa", "decode", "decode-gqa"):
+        problem = cases.Problem(cases.Case((2, 4, 30, 8), kind, torch.float32, False))
+        torch.testing.assert_close(cases.ours(problem), cases.eager_ssa(problem))
+        torch.testing.assert_close(cases.ours(problem, "softmax"), cases.sdpa(problem))
+        torch.testing.assert_close(cases.sdpa_math(problem), cases.sdpa(problem))
+    causal = cases.Problem(cases.Case((2, 4, 3, 8), "causal", torch.float32, True))
     assert causal.operations() == 2 * 4 * 6 * 8 * 14
+    decode = cases.Problem(cases.Case((2, 4, 30, 8), "decode-gqa", torch.bfloat16, False))
+    assert decode.operations() == 2 * 4 * 30 * 8 * 4
+    assert decode.key_bytes() == 2 * (2 * 30 * 8) * 2
+
+
+def test_dropout_drops():
+    for function in (cases.ours, cases.sdpa, cases.eager_ssa):
+        problem = cases.Problem(cases.Case((1, 2, 30, 8), "dropout", torch.float32, False))
+        assert not torch.equal(function(problem), function(problem))
+
+
+def test_what_make_bench_times():
+    plan = attention.plan()
+    assert len({(case.name, case.peers) for case in plan}) == len(plan)
+    names = {case.name for case in plan}
+    for dtype in ("float32", "bfloat16"):
+        assert f"1x32x16384x64 causal {dtype} fwd" in names
+        assert f"16x8x12x32 causal {dtype} fwd+bwd" in names
+        for batch in (1, 8):
+            assert {f"{batch}x8x{keys}x64 decode {dtype} fwd" for keys in (128, 1024, 4096, 8192)} <= names
+    # Plain PyTorch would hold 32 GiB of scores.
+    assert all(case.peers == "fused" for case in plan if case.shape[2] > 4096)
 
 
 @pytest.mark.parametrize(
     "arguments, message",
     [
         (("--shapes", "2x3x4"), "--shapes 2x3x4: expected BATCHxHEADSxLENGTHxDIM"),
-        (("--shapes", "1x1x4x4", "--kinds", "some"), "--kinds some: causal, full, padded or gqa"),
-        (("--shapes", "1x1x4x4", "--dtypes", "int8"), "--dtypes int8: float32 or bfloat16"),
+        (("--shapes", "2x3x4x0"), "--shapes 2x3x4x0: expected BATCHxHEADSxLENGTHxDIM"),
+        (("--shapes", "1x1x4x4", "--kinds", "some"), "--kinds some: choose from causal, full, padded, gqa"),
+        (("--shapes", "1x1x4x4", "--dtypes", "int8"), "--dtypes int8: choose from float32, bfloat16"),
+        (("--sections", "all"), "--sections all: choose from times, memory, threads, targets"),
         (("--rounds", 0), "--rounds 0: at least 1"),
     ],
 )
