@@ -75,9 +75,11 @@ std::vector<at::Tensor> backward_of(const BackwardCall& backward) {
   const AttentionCall& call = backward.call;
   std::vector<at::Tensor> results;
   auto next = backward.wanted.begin();
+  // What broadcasts has elements, and gradients, also where the problem has none.
+  const bool empty = call.query.numel() == 0 || call.key.numel() == 0;
   const auto wanted = [&](const at::Tensor& like) {  // undefined = not wanted
     if (!*next++) return at::Tensor();
-    return results.emplace_back(at::empty_like(like));
+    return results.emplace_back(empty ? at::zeros_like(like) : at::empty_like(like));
   };
 
   AttentionGradients<T> gradients;
