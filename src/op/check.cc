@@ -166,6 +166,23 @@ std::string fused_obstacle(const AttentionCall& call) {
   return {};
 }
 
+/// The values of a tensor of at most one dimension. Those that lie on the CPU as float are read as
+/// they are: by way of other tensors two parameters cost 5 µs, a third of a small call.
+std::vector<double> values_of(const at::Tensor& tensor) {
+  if (tensor.is_cpu() && tensor.scalar_type() == at::kFloat) {
+    const float* value = tensor.const_data_ptr<float>();
+    const std::int64_t stride = tensor.dim() == 0 ? 0 : tensor.stride(0);
+    std::vector<double> values(static_cast<std::size_t>(tensor.numel()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = value[static_cast<std::int64_t>(i) * stride];
+    }
+    return values;
+  }
+  const at::Tensor copy = tensor.detach().reshape({-1}).to(at::kCPU, at::kDouble).contiguous();
+  const double* value = copy.const_data_ptr<double>();
+  return {value, value + copy.numel()};
+}
+
 thread_local std::optional<std::int64_t> last_seed;
 
 }  // namespace
@@ -188,13 +205,11 @@ void check_call(const AttentionCall& call) {
 void check_values(const AttentionCall& call) {
   const ScoreInfo& score = score_of(call);
   for (std::size_t i = 0; i < call.params.size(); ++i) {
-    const at::Tensor values =
-        call.params[i].detach().reshape({-1}).to(at::kCPU, at::kDouble).contiguous();
-    const double* value = values.const_data_ptr<double>();
-    for (std::int64_t head = 0; head < values.numel(); ++head) {
-      TORCH_CHECK_VALUE(score.params[i].allows(value[head]), kOp, "parameter ",
+    const std::vector<double> values = values_of(call.params[i]);
+    for (std::size_t head = 0; head < values.size(); ++head) {
+      TORCH_CHECK_VALUE(score.params[i].allows(values[head]), kOp, "parameter ",
                         score.params[i].name, " of score \"", score.name, "\" must be ",
-                        range_of(score.params[i]), ", got ", value[head], " at index ", head,
+                        range_of(score.params[i]), ", got ", values[head], " at index ", head,
                         " of shape ", call.params[i].sizes());
     }
   }
