@@ -42,7 +42,8 @@ class Backward {
         v_width_(round_up(args_.v_dim, kLanes)),
         scratch_(lay_out(nullptr)),
         keys_seen_(static_cast<std::size_t>(kCountsKeys<Score> ? rows_ : 0)),
-        kept_(static_cast<std::size_t>(kHasSink<Score> ? rows_ : 0), 1.0f) {
+        kept_(static_cast<std::size_t>(kHasSink<Score> ? rows_ : 0), 1.0f),
+        sink_has_all_(kept_.size()) {
     lay_out(&scratch_);
   }
 
@@ -179,7 +180,7 @@ class Backward {
       const float lse = problem_.lse[at + i];
       if (lse == kMinusInfinity) {
         lse2_[i] = lse2_low_[i] = delta_[i] = 0.0f;
-        if constexpr (kHasSink<Score>) kept_[i] = 1.0f;
+        if constexpr (kHasSink<Score>) kept_[i] = 1.0f, sink_has_all_[i] = 0;
         copy = true;
         continue;
       }
@@ -195,12 +196,20 @@ class Backward {
         const double more = std::log2(1 + std::exp2(-std::abs(above)));
         const double weight = std::exp2(std::min(above, 0.0) - more);
         if (task_.first == 0) add_sink(head, i, -weight * delta_[i], weight);
-        // Below 2^-100 every weight has long gone under the smallest float.
-        kept_[i] = static_cast<float>(std::exp2(std::max(-100.0, -std::max(above, 0.0) - more)));
-        const double first = above > 0 ? sink2 : high;
-        const double second = (above > 0 ? 0 : low) + more;
-        high = static_cast<float>(first + second);
-        low = first - high + second;
+        sink_has_all_[i] = above > 100;
+        if (sink_has_all_[i]) {
+          // The keys' weights are below floats. What is left is the gradient of lse, which is made
+          // of their shares among themselves.
+          kept_[i] = 1.0f;
+          delta_[i] *= 0.0f;
+          copy = true;
+        } else {
+          kept_[i] = static_cast<float>(std::exp2(-std::max(above, 0.0) - more));
+          const double first = above > 0 ? sink2 : high;
+          const double second = (above > 0 ? 0 : low) + more;
+          high = static_cast<float>(first + second);
+          low = first - high + second;
+        }
       }
       lse2_[i] = high;
       lse2_low_[i] = static_cast<float>(low);
@@ -215,12 +224,13 @@ class Backward {
       stack_rows(d_out, rows_, args_.v_dim, d_out_stack_, v_width_);
     }
     for (Index i = 0; i < rows_; ++i) {
-      if (problem_.lse[at + i] != kMinusInfinity) continue;
+      const bool sees_nothing = problem_.lse[at + i] == kMinusInfinity;
+      if (!sees_nothing && !(kHasSink<Score> && sink_has_all_[i])) continue;
       std::fill_n(d_out_copy_ + i * v_row_, v_row_, 0.0f);
+      if constexpr (kPairs<T>) erase_row<T>(d_out_stack_, i, v_width_);
+      if (!sees_nothing) continue;
       std::fill_n(query_ + i * qk_row_, qk_row_, 0.0f);
-      if constexpr (!kPairs<T>) continue;
-      erase_row<T>(query_stack_, i, qk_width_);
-      erase_row<T>(d_out_stack_, i, v_width_);
+      if constexpr (kPairs<T>) erase_row<T>(query_stack_, i, qk_width_);
     }
   }
 
@@ -560,6 +570,7 @@ class Backward {
   Scratch scratch_;
   std::vector<Index> keys_seen_;  ///< per row of the head, for scores that count keys
   std::vector<float> kept_;       ///< per row, with a sink: the keys' share of the whole normaliser
+  std::vector<char> sink_has_all_;  ///< per row, with a sink: kept is below floats
   const float *key_rows_ = nullptr, *d_out_ = nullptr;
   float largest_key_square_ = 0.0f;
 };

@@ -256,6 +256,27 @@ TEST(Edges, HugeEqualScoresBesideASink) {
   }
 }
 
+/// The sink has all weight; lse, which is without it, has a gradient as ever.
+TEST(Edges, GradientOfLseWhereASinkHasAllWeight) {
+  for (const std::string_view score : {"softmax1", "sink"}) {
+    for (const std::int64_t length : {9, 70}) {
+      Options o = base(length, length);
+      o.score = score;
+      o.bias = o.d_lse = true;
+      o.bias_broadcast = {true, true, true, true};
+      Inputs<float> in = make_inputs(o);
+      in.bias.each([](float& x) { x = -130; });
+      in.connect(o);
+      const Results<float> fused = run_fused(in, o, serial()), plain = run_plain(in, o);
+      const Results<double> exact = run_plain(inputs_as<double>(in, o), o);
+      const Error error = error_of(fused.d_query, exact.d_query);
+      EXPECT_GT(error.truth, 0.1);
+      EXPECT_LE(error.error, 3 * error_of(plain.d_query, exact.d_query).error +
+                                 4 * std::numeric_limits<float>::epsilon() * error.truth);
+    }
+  }
+}
+
 TEST(Edges, SsaTowardsSoftmax) {
   // n = 1e5, b = 1e-5: φ = n·log(1 + b·s) needs log1p's digits.
   Judge judge;
