@@ -48,7 +48,7 @@ bench:
 	@scripts/build $(PRESET)
 	@echo '[bench] kernel tests first: no figures of wrong kernels'
 	ctest --test-dir $(BUILD) -R '^kernels\.' -j $(JOBS) --output-on-failure --no-tests=error
-	PYTHONPATH=$(BUILD)/python $(PYTHON) bench/attention.py --out bench/results.json
+	PYTHONPATH=$(BUILD)/python $(PYTHON) bench/attention.py --out bench/results.json --markdown docs/kernels.md
 
 lint:
 	@scripts/setup test

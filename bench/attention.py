@@ -161,6 +161,24 @@ def facts() -> dict:
     }
 
 
+def facts_line(known: dict) -> str:
+    return ", ".join(f"{name} {value}" for name, value in known.items())
+
+
+def around_markers(page: Path) -> list[str]:
+    """What stands before and after the lines that <!-- bench:begin --> and <!-- bench:end --> enclose."""
+    parts = re.split(r"(?<=<!-- bench:begin -->\n)(?:.*\n)?(?=<!-- bench:end -->)", page.read_text(), flags=re.DOTALL)
+    if len(parts) != 2:
+        raise SystemExit(f"{page}: expected one pair of the lines <!-- bench:begin --> and <!-- bench:end -->")
+    return parts
+
+
+def write_between_markers(page: Path, text: str) -> None:
+    partial = page.with_name(page.name + ".partial")
+    partial.write_text(text.join(around_markers(page)))
+    partial.replace(page)
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--shapes", help="BATCHxHEADSxLENGTHxDIM, separated by commas; default: what make bench times")
@@ -173,7 +191,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--target-shapes", default="64x8x82x32,2x12x1024x64", help="timed under other instruction sets")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--out", type=Path, default=Path("bench/results.json"))
+    parser.add_argument("--markdown", type=Path, help="page that gets the tables between its bench markers")
     arguments = parser.parse_args()
+    if arguments.markdown is not None:
+        around_markers(arguments.markdown)  # refuses before the work, not after it
     if arguments.rounds < 1:
         raise SystemExit(f"--rounds {arguments.rounds}: at least 1")
     return arguments
@@ -207,7 +228,10 @@ def main() -> int:
         report["targets"][target] = under_target(target, arguments)
     report["facts"]["seconds"] = round(time.monotonic() - start)
     save()
-    print(f"\n{report['facts']}\n\n{time_table(report['results'])}{other_tables(report)}")
+    tables = f"{time_table(report['results'])}{other_tables(report)}"
+    print(f"\n{report['facts']}\n\n{tables}")
+    if arguments.markdown is not None:
+        write_between_markers(arguments.markdown, f"Measured on: {facts_line(report['facts'])}\n\n{tables}")
     return 0
 
 

@@ -43,6 +43,23 @@ def test_a_small_run_prints_and_writes_every_case(tmp_path):
             assert f"| {result['name']} | {name} | " in done.stdout
 
 
+def test_the_tables_go_between_the_markers_of_a_page(tmp_path):
+    page = tmp_path / "page.md"
+    arguments = ("--shapes", "1x1x6x8", "--kinds", "causal", "--dtypes", "float32", "--peers", "fused", "--rounds", 1)
+    for before in ("", "what an earlier run wrote\nin two lines\n"):
+        page.write_text(f"# Speed\n<!-- bench:begin -->\n{before}<!-- bench:end -->\nThe end.\n")
+        done = run(*arguments, "--out", tmp_path / "results.json", "--markdown", page)
+        assert done.returncode == 0, done.stderr
+        text = page.read_text()
+        assert text.startswith("# Speed\n<!-- bench:begin -->\nMeasured on: cpu ")
+        assert text.endswith("<!-- bench:end -->\nThe end.\n")
+        assert "| 1x1x6x8 causal float32 fwd | SDPA softmax | " in text and "earlier run" not in text
+    page.write_text("# Speed\n")
+    done = run(*arguments, "--out", tmp_path / "other.json", "--markdown", page)
+    assert done.returncode != 0 and "expected one pair of the lines <!-- bench:begin -->" in done.stderr
+    assert page.read_text() == "# Speed\n" and not (tmp_path / "other.json").exists()
+
+
 def test_memory_threads_and_targets(tmp_path):
     out = tmp_path / "results.json"
     done = run(
