@@ -6,7 +6,8 @@
 // A key j is visible to query i unless the mask, key_lengths, causality or s_ij = -inf exclude it.
 // A row that sees no key has out = 0, lse = -inf and zero gradients. Keys that no row of their
 // sequence may see are never read into a result, whatever they hold (NaN and inf included).
-// Causal: query i sees keys j <= i + (key_length - query_length), i.e. aligned at the bottom right.
+// Positions are aligned at the bottom right: query i stands at i' = i + key_length - query_length.
+// Causal: it sees keys j <= i'.
 // Memory beyond the arguments is O(length · dimension). Same input and thread count, same bits.
 #pragma once
 
@@ -55,6 +56,27 @@ struct AttentionProblem {
   View4<const T> bias;  ///< same shape, added to the score before φ; null = none
   const std::int64_t* key_lengths =
       nullptr;  ///< (batch): only keys [0, key_lengths[b]) exist; null = all
+  /// Query i sees key j only if i' - j < window and, without causality, j - i' < window. 0 = none.
+  std::int64_t window = 0;
+  /// Of the weights in out, after the normalisation: each becomes 0 with this probability, else is
+  /// divided by 1 - dropout. Which ones fall: philox.h; its batch is first_sequence + batch row.
+  double dropout = 0;
+  std::uint64_t seed = 0;
+  std::int64_t first_sequence = 0;
+  /// Packed sequences, of a batch of 1: sequence s has the queries [cu_query[s], cu_query[s + 1]),
+  /// which see keys [cu_key[s], cu_key[s + 1]) only. Positions, dropout's rows and columns count
+  /// from a sequence's start, and dropout's batch is first_sequence + s. Both have sequences + 1
+  /// elements, the first 0, the last the length. Null = none; not together with mask, bias or
+  /// key_lengths.
+  std::int64_t sequences = 0;
+  const std::int64_t *cu_query = nullptr, *cu_key = nullptr;
+  /// Distance of two heads in lse and its gradient; 0 = query_length.
+  std::int64_t lse_head_stride = 0;
+
+  /// Where the rows of a head begin in lse.
+  std::int64_t lse_offset(std::int64_t b, std::int64_t h) const {
+    return (b * query_heads + h) * (lse_head_stride == 0 ? query_length : lse_head_stride);
+  }
 };
 
 /// What scores are computed in for tensors of type T.

@@ -116,8 +116,8 @@ class Attention(nn.Module):
     """`ssa_attention.attention` with score parameters that the module owns.
 
     Takes query, key and value that are already split into heads; no projections. Arguments of the
-    constructor: those of `ScoreParameters`, then `dropout` (used in training mode only; one seed is drawn
-    per call from torch's generator) and `kernel`.
+    constructor: those of `ScoreParameters`, then `window`, `dropout` (used in training mode only; one seed
+    is drawn per call from torch's generator) and `kernel` as in `ssa_attention.attention`.
     """
 
     def __init__(
@@ -129,6 +129,7 @@ class Attention(nn.Module):
         parametrization: Parametrization = "softplus",
         initial: Mapping[str, float] | None = None,
         frozen: Collection[str] | None = None,
+        window: int | None = None,
         dropout: float = 0.0,
         kernel: Kernel = "auto",
     ) -> None:
@@ -141,6 +142,7 @@ class Attention(nn.Module):
             initial=initial,
             frozen=frozen,
         )
+        self.window = window
         self.dropout = dropout
         self.kernel: Kernel = kernel
 
@@ -175,13 +177,14 @@ class Attention(nn.Module):
             bias=bias,
             key_lengths=key_lengths,
             causal=causal,
+            window=self.window,
             scale=scale,
             dropout=self.dropout if self.training else 0.0,
             kernel=self.kernel,
         )
 
     def extra_repr(self) -> str:
-        return f"dropout={self.dropout}, kernel={self.kernel!r}"
+        return f"window={self.window}, dropout={self.dropout}, kernel={self.kernel!r}"
 
 
 class SelfAttention(nn.Module):
@@ -193,7 +196,7 @@ class SelfAttention(nn.Module):
         kv_heads: number of key and value heads (grouped heads); None: as many as query heads.
         causal: whether position i sees only positions up to i.
         bias: whether the projections have a bias.
-        score, per_head, parametrization, initial, frozen, dropout, kernel: as in `Attention`.
+        score, per_head, parametrization, initial, frozen, window, dropout, kernel: as in `Attention`.
     """
 
     def __init__(
@@ -209,6 +212,7 @@ class SelfAttention(nn.Module):
         parametrization: Parametrization = "softplus",
         initial: Mapping[str, float] | None = None,
         frozen: Collection[str] | None = None,
+        window: int | None = None,
         dropout: float = 0.0,
         kernel: Kernel = "auto",
     ) -> None:
@@ -231,6 +235,7 @@ class SelfAttention(nn.Module):
             parametrization=parametrization,
             initial=initial,
             frozen=frozen,
+            window=window,
             dropout=dropout,
             kernel=kernel,
         )

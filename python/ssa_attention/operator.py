@@ -109,6 +109,7 @@ def attention(
     bias: Tensor | None = None,
     key_lengths: Tensor | None = None,
     causal: bool = False,
+    window: int | None = None,
     scale: float | None = None,
     dropout: float = 0.0,
     seed: int | None = None,
@@ -132,12 +133,14 @@ def attention(
         bias: finite values are added to s before φ, -inf excludes; shape as `mask`, dtype as `n`.
             Its gradient is summed over the dimensions that broadcast.
         key_lengths: int64 (B); batch row i has only keys 0 … key_lengths[i] - 1 (padding).
-        causal: query i sees key j only if j <= i + T_k - T_q (aligned at the bottom right).
+        causal: query i sees key j only if j <= i' = i + T_k - T_q (aligned at the bottom right).
+        window: query i sees key j only if i' - j < window and, without `causal`, j - i' < window; at
+            least 1, None = no limit. Time grows with T_q · window.
         scale: default 1/sqrt(D).
         dropout: probability in [0, 1) with which each weight is set to 0; the others are divided by
             1 - dropout. Which ones depends on `seed` and the indices alone (docs/operator.md).
         seed: of the dropout; None draws one from torch's CPU generator, see `last_dropout_seed`.
-        kernel: "fused" (float32 on the CPU, no dropout) or "composed" (anything else), an error where
+        kernel: "fused" (float32 on the CPU, φ family) or "composed" (anything else), an error where
             it cannot be had; "auto" takes the fused one where it can.
         return_lse: also return the logarithm of the normaliser, which is differentiable.
 
@@ -152,7 +155,7 @@ def attention(
     resolved = _resolve_params(score, params, {"n": n, "b": b}, query)
     out, lse = torch.ops.ssa.attention(
         query, key, value, score, resolved, mask, bias, key_lengths, causal, scale, dropout, seed, kernel,
-        None, None, None, None,
+        window, None, None, None,
     )  # fmt: skip
     return (out, lse) if return_lse else out
 
@@ -169,6 +172,7 @@ def attention_weights(
     bias: Tensor | None = None,
     key_lengths: Tensor | None = None,
     causal: bool = False,
+    window: int | None = None,
     scale: float | None = None,
 ) -> Tensor:
     """The weights themselves, (B, H_q, T_q, T_k), float32 (float64 for float64), without gradient.
@@ -177,7 +181,7 @@ def attention_weights(
     Arguments as in `attention`. Rows sum to 1; a row that sees no key is 0.
     """
     resolved = _resolve_params(score, params, {"n": n, "b": b}, query)
-    return torch.ops.ssa.attention_weights(query, key, score, resolved, mask, bias, key_lengths, causal, scale)
+    return torch.ops.ssa.attention_weights(query, key, score, resolved, mask, bias, key_lengths, causal, scale, window)
 
 
 def merge(

@@ -5,6 +5,7 @@
 // again and lse from the forward pass,
 //   p = 2^(φ2(s) − lse2),  lse2 = lse·log2(e),  dφ = p·(dP − D + dL),  dP = dO·Vᵀ,  D = rowsum(dO ∘
 //   O), ds = dφ·∂φ/∂s,  dV += Pᵀ·dO,  dK += dSᵀ·(scale·Q),  dQ += dS·K,  dparam += Σ dφ·∂φ/∂param.
+// Dropout's factor f is made again: dP = f∘(dO·Vᵀ),  dV += (f∘P)ᵀ·dO.
 // P and dS of the pair lie in two buffers that the last three products read, dV and dK column by
 // column, so that nothing is transposed. With BFloat16 these buffers hold pairs of rows.
 
@@ -15,6 +16,7 @@
 #define SSA_ATTENTION_BACKWARD_INL_H_
 #endif
 
+#include "kernels/dropout-inl.h"
 #include "kernels/pairs-inl.h"
 #include "kernels/scratch.h"
 #include "kernels/tasks.h"
@@ -31,8 +33,7 @@ class Backward {
         args_(problem.args),
         task_(task),
         group_(args_.query_heads / args_.kv_heads),
-        keys_(std::max<Index>(
-            0, std::min(task.last, Visibility(args_, task.batch, 0).keys) - task.first)),
+        keys_(std::max<Index>(0, std::min(task.last, Band(args_, task.batch).keys) - task.first)),
         rows_(args_.query_length),
         qk_depth_(depth<T>(args_.qk_dim)),
         v_depth_(depth<T>(args_.v_dim)),
@@ -74,6 +75,7 @@ class Backward {
     Visibility visibility;
     HeadScore<Score> score;
     ScoreFilter filter;
+    Dropout dropout;
     BackwardSums& sums;
   };
 
@@ -104,6 +106,7 @@ class Backward {
     take(strip_weights_, kPairs<T> ? kTileRows * kBuffer : 0);
     take(strip_d_scores_, kPairs<T> ? kTileRows * kBuffer : 0);
     take(filter_scratch_, ScoreFilter::kScratch);
+    take(factors_, kBuffer);
     return size;
   }
 
@@ -119,21 +122,29 @@ class Backward {
     if (copy) stack_rows(key, keys_, args_.qk_dim, key_copy_, qk_width_);
     key_rows_ = key_copy_;
     if constexpr (!kPairs<T>) key_rows_ = copy ? key_copy_ : key.data;
+    const auto erase = [&](Index j) {
+      if (j < 0 || j >= keys_) return;
+      erase_key(key_panels_, j, qk_depth_);
+      erase_key(value_panels_, j, v_depth_);
+      if (copy) erase_row<T>(key_copy_, j, qk_width_);
+    };
+    const Index unseen = std::min(Band(args_, task_.batch).first_seen(), task_.last) - task_.first;
+    for (Index j = 0; j < unseen; ++j) erase(j);
     if (filtered) {
       for (const Index hidden : poisoned_hidden_keys(args_, task_.batch, task_.kv)) {
-        const Index j = hidden - task_.first;
-        if (j < 0 || j >= keys_) continue;
-        erase_key(key_panels_, j, qk_depth_);
-        erase_key(value_panels_, j, v_depth_);
-        erase_row<T>(key_copy_, j, qk_width_);
+        erase(hidden - task_.first);
       }
     }
     largest_key_square_ = largest_square<T>(key_panels_, keys_, qk_depth_);
   }
 
   void head(Index h, BackwardSums& sums) {
-    Head head{h, Visibility(args_, task_.batch, h), HeadScore<Score>(args_, h),
-              ScoreFilter(Visibility(args_, task_.batch, h), filter_scratch_), sums};
+    Head head{h,
+              Visibility(args_, task_.batch, h),
+              HeadScore<Score>(args_, h),
+              ScoreFilter(Visibility(args_, task_.batch, h), filter_scratch_),
+              Dropout(args_, task_.batch, h),
+              sums};
     const bool all_keys = sums.rows == nullptr;
     if (!all_keys) row_sums_ = sums.rows;
     if (all_keys) std::fill_n(row_sums_, (1 + kMaxScoreParams) * rows_, 0.0f);
@@ -153,7 +164,7 @@ class Backward {
         key_blocks<Mode::kGeneral>(head);
     }
     if (all_keys) {
-      const Index at = (task_.batch * args_.query_heads + h) * rows_;
+      const Index at = args_.lse_offset(task_.batch, h);
       settle_params(row_sums_, rows_, problem_.lse + at,
                     problem_.d_lse == nullptr ? nullptr : problem_.d_lse + at, *sums.params);
     }
@@ -170,8 +181,8 @@ class Backward {
   void load_rows(const Head& head) {
     const Matrix<T> query = matrix_of(args_.query, task_.batch, head.head);
     const Matrix<T> d_out = matrix_of(problem_.d_out, task_.batch, head.head);
-    const Index at = (task_.batch * args_.query_heads + head.head) * rows_;
-    const bool exact = problem_.lse2.exact[task_.batch * args_.query_heads + head.head] != 0;
+    const Index at = args_.lse_offset(task_.batch, head.head);
+    const bool exact = problem_.exact[task_.batch * args_.query_heads + head.head] != 0;
     copy_rows(query, rows_, args_.qk_dim, args_.scale, query_, qk_row_);
     find_delta(d_out, matrix_of(problem_.out, task_.batch, head.head));
     bool copy = !d_out.is_packed(args_.v_dim, v_width_);
@@ -189,7 +200,7 @@ class Backward {
       const double lse2 = kLog2E * lse;
       float high = static_cast<float>(lse2);
       double low = lse2 - high;
-      if (exact) high = problem_.lse2.high[at + i], low = problem_.lse2.low[at + i];
+      if (exact) high = problem_.lse2_high[at + i], low = problem_.lse2_low[at + i];
       if constexpr (kHasSink<Score>) {
         // Weights are shares of the whole normaliser, the sink's among them.
         const double sink2 = head.score.sink2(), above = sink2 - high - low;
@@ -265,7 +276,7 @@ class Backward {
   /// normaliser, it is the logarithm of the sum over keys only.
   float d_lse_of(const Head& head, Index i) const {
     if (problem_.d_lse == nullptr) return 0.0f;
-    const Index at = (task_.batch * args_.query_heads + head.head) * rows_ + i;
+    const Index at = args_.lse_offset(task_.batch, head.head) + i;
     if constexpr (kHasSink<Score>) return problem_.d_lse[at] / kept_[i];
     return problem_.d_lse[at];
   }
@@ -294,8 +305,10 @@ class Backward {
     for (Index k0 = 0; k0 < keys_; k0 += kKeyBlock) {
       const Index keys = std::min(kKeyBlock, keys_ - k0);
       const Index first = head.visibility.first_row(task_.first + k0) / kDepth<T> * kDepth<T>;
-      for (Index r0 = first; r0 < rows_; r0 += kQueryBlock) {
-        block<kMode>(head, k0, keys, r0, std::min(kQueryBlock, rows_ - r0));
+      const Index limit = head.visibility.row_limit(task_.first + k0 + keys - 1);
+      const Index last = std::min(rows_, round_up(limit, kDepth<T>));
+      for (Index r0 = first; r0 < last; r0 += kQueryBlock) {
+        block<kMode>(head, k0, keys, r0, std::min(kQueryBlock, last - r0));
       }
     }
   }
@@ -311,8 +324,10 @@ class Backward {
     for (Index r = 0; r < rows; r += kTileRows) {
       const Index strip_rows = std::min<Index>(kTileRows, rows - r);
       const Index strip_limit = head.visibility.limit(r0 + r + strip_rows - 1) - task_.first - k0;
+      const Index strip_start = head.visibility.start(r0 + r) - task_.first - k0;
       Floats strip_sums[kMaxScoreParams] = {hn::Zero(d), hn::Zero(d)};
-      strip<kMode>(head, k0, std::min(keys, strip_limit), r0, r, strip_rows, strip_sums);
+      strip<kMode>(head, k0, std::max<Index>(0, strip_start) / kPanel * kPanel,
+                   std::min(keys, strip_limit), r0, r, strip_rows, strip_sums);
       for (std::size_t k = 0; k < Score::kParams.size(); ++k) {
         block_sums[k] = hn::Add(block_sums[k], strip_sums[k]);
       }
@@ -322,76 +337,111 @@ class Backward {
     }
     for (Index s = 0; s < keys; s += kTileRows) {
       const Index strip_keys = std::min<Index>(kTileRows, keys - s);
-      // Rows before the first that sees key s have nothing for the strip; whole strips are filled.
-      const Index first_seen = head.visibility.first_row(task_.first + k0 + s) - r0;
-      const Index skip = std::max<Index>(0, first_seen) / kTileRows * kTileRows;
-      if (skip >= rows) break;
+      // Only the rows from the first that sees key s to the last that sees the strip's last key
+      // have something for it; whole strips of them are filled.
+      const Index first_row = head.visibility.first_row(task_.first + k0 + s) - r0;
+      const Index skip = std::max<Index>(0, first_row) / kTileRows * kTileRows;
+      const Index row_limit = head.visibility.row_limit(task_.first + k0 + s + strip_keys - 1) - r0;
+      const Index past = std::min(rows, round_up(std::max<Index>(0, row_limit), kTileRows));
+      if (skip >= past) continue;
       if (problem_.gradients.value.data != nullptr) {
         multiply<T, Storage::kTransposed>(
             strip_keys, v_width_, weights_ + skip / kDepth<T> * kBuffer + s, kBuffer,
-            depth<T>(rows - skip), d_out_stack() + (r0 + skip) / kDepth<T> * v_width_, v_width_,
+            depth<T>(past - skip), d_out_stack() + (r0 + skip) / kDepth<T> * v_width_, v_width_,
             d_value_ + (k0 + s) * v_width_, v_width_);
       }
       if (problem_.gradients.key.data != nullptr) {
         multiply<T, Storage::kTransposed>(
             strip_keys, qk_width_, d_scores_ + skip / kDepth<T> * kBuffer + s, kBuffer,
-            depth<T>(rows - skip), query_stack() + (r0 + skip) / kDepth<T> * qk_width_, qk_width_,
+            depth<T>(past - skip), query_stack() + (r0 + skip) / kDepth<T> * qk_width_, qk_width_,
             d_key_ + (k0 + s) * qk_width_, qk_width_);
       }
     }
   }
 
-  /// Rows [r, r + rows) of the block: P and dS into the buffers, dQ.
+  /// Rows [r, r + rows) × keys [from, keys) of the block: P and dS into the buffers, dQ.
   template <Mode kMode>
-  void strip(Head& head, Index k0, Index keys, Index r0, Index r, Index rows, Floats* param_sums) {
-    if (keys <= 0) return;
-    float* weights = kPairs<T> ? strip_weights_ : weights_ + r * kBuffer;
-    float* d_scores = kPairs<T> ? strip_d_scores_ : d_scores_ + r * kBuffer;
+  void strip(Head& head, Index k0, Index from, Index keys, Index r0, Index r, Index rows,
+             Floats* param_sums) {
+    if (keys <= from) return;
+    const Index filled = round_up(round_up(keys, kTileRows), kLanes) - from;
+    float* weights = (kPairs<T> ? strip_weights_ : weights_ + r * kBuffer) + from;
+    float* d_scores = (kPairs<T> ? strip_d_scores_ : d_scores_ + r * kBuffer) + from;
+    k0 += from;
+    keys -= from;
     multiply_panels<T>(rows, keys, query_ + (r0 + r) * qk_row_, qk_row_, qk_depth_,
                        key_panels_ + k0 * qk_depth_, weights, kBuffer, tile_factor());
     multiply_panels<T>(rows, keys, d_out_ + (r0 + r) * v_row_, v_row_, v_depth_,
                        value_panels_ + k0 * v_depth_, d_scores, kBuffer, 1.0f);
-    const Index filled = round_up(round_up(keys, kTileRows), kLanes);
     for (Index row = 0; row < rows; ++row) {
       const Index i = r0 + r + row;
       float* w = weights + row * kBuffer;
       float* ds = d_scores + row * kBuffer;
-      const Index limit = std::clamp<Index>(head.visibility.limit(i) - task_.first - k0, 0, keys);
+      const Index start = head.visibility.start(i), all = head.visibility.limit(i) - start;
+      const Index limit = std::clamp<Index>(start + all - task_.first - k0, 0, keys);
+      const Index begin = std::clamp<Index>(start - task_.first - k0, 0, limit);
       const Index padded = round_up(limit, kLanes);
       if constexpr (kMode != Mode::kBounded) {
-        head.filter.apply(i, task_.first + k0, limit, padded, w);
+        head.filter.apply(i, task_.first + k0, begin, limit, padded, w);
+      }
+      if (head.dropout.active()) {
+        head.dropout.write_factors(i, task_.first + k0, padded, factors_);
+        multiply_by(factors_, padded, ds);
       }
       // With one key, p = 1 and dP = D: only dL is left. Said here, as O = V holds but for
       // rounding.
-      if (!kHasSink<Score> && limit == 1 && head.visibility.limit(i) == 1)
-        ds[0] = delta_[i] + d_lse_of(head, i);
-      transform<kMode>(head, i, limit, w, ds, param_sums);
+      const bool has_all = limit - begin == all;
+      if (!kHasSink<Score> && has_all && all == 1) ds[begin] = delta_[i] + d_lse_of(head, i);
+      transform<kMode>(head, i, limit, has_all && all <= kFewKeys, w, ds, param_sums);
+      if (head.dropout.active()) multiply_by(factors_, padded, w);
       std::fill(w + padded, w + filled, 0.0f);
       std::fill(ds + padded, ds + filled, 0.0f);
       add_bias_gradient(head, i, task_.first + k0, limit, ds);
     }
-    if constexpr (kPairs<T>) narrow_strip(r, rows, filled);
+    if constexpr (kPairs<T>) narrow_strip(r, rows, from, filled);
+    clear_front(r, rows, from);
     if (problem_.gradients.query.data != nullptr) {
-      multiply<T, Storage::kRows>(rows, qk_width_, d_scores, kBuffer, depth<T>(keys),
-                                  key_rows_ + k0 / kDepth<T> * qk_width_, qk_width_,
+      // Keys in front of the first that the strip sees may be those that no row sees.
+      const Index start =
+          std::clamp<Index>(head.visibility.start(r0 + r) - task_.first - k0, 0, keys);
+      const Index lead = start / kDepth<T> * kDepth<T>;
+      multiply<T, Storage::kRows>(rows, qk_width_, d_scores + lead / kDepth<T>, kBuffer,
+                                  depth<T>(keys - lead),
+                                  key_rows_ + (k0 + lead) / kDepth<T> * qk_width_, qk_width_,
                                   d_query_ + (r0 + r) * qk_width_, qk_width_);
     }
   }
 
   /// The strip's P and dS into the buffers as pairs of rows; dS of the strip as pairs of keys.
-  void narrow_strip(Index r, Index rows, Index filled) requires kPairs<T> {
+  void narrow_strip(Index r, Index rows, Index from, Index filled) requires kPairs<T> {
+    float *weights = strip_weights_ + from, *d_scores = strip_d_scores_ + from;
     if (rows % 2 != 0) {
-      std::fill_n(strip_weights_ + rows * kBuffer, filled, 0.0f);
-      std::fill_n(strip_d_scores_ + rows * kBuffer, filled, 0.0f);
+      std::fill_n(weights + rows * kBuffer, filled, 0.0f);
+      std::fill_n(d_scores + rows * kBuffer, filled, 0.0f);
     }
     for (Index row = 0; row < rows; row += 2) {
-      const Index from = row * kBuffer, to = (r + row) / 2 * kBuffer;
-      stack_floats<T>(strip_weights_ + from, strip_weights_ + from + kBuffer, filled,
-                      weights_ + to);
-      stack_floats<T>(strip_d_scores_ + from, strip_d_scores_ + from + kBuffer, filled,
-                      d_scores_ + to);
+      const Index at = row * kBuffer, to = (r + row) / 2 * kBuffer + from;
+      stack_floats<T>(weights + at, weights + at + kBuffer, filled, weights_ + to);
+      stack_floats<T>(d_scores + at, d_scores + at + kBuffer, filled, d_scores_ + to);
     }
-    for (Index row = 0; row < rows; ++row) narrow_row<T>(strip_d_scores_ + row * kBuffer, filled);
+    for (Index row = 0; row < rows; ++row) narrow_row<T>(d_scores + row * kBuffer, filled);
+  }
+
+  /// A strip of keys that begins in front of column `from` reaches over it.
+  void clear_front(Index r, Index rows, Index from) {
+    const Index cleared = std::min<Index>(from, kTileRows - 1);
+    for (Index row = 0; row < depth<T>(rows) && cleared > 0; ++row) {
+      const Index at = (r / kDepth<T> + row) * kBuffer + from - cleared;
+      std::fill_n(weights_ + at, cleared, 0.0f);
+      std::fill_n(d_scores_ + at, cleared, 0.0f);
+    }
+  }
+
+  static void multiply_by(const float* factors, Index padded, float* values) {
+    const FloatTag d;
+    for (Index j = 0; j < padded; j += kLanes) {
+      hn::StoreU(hn::Mul(hn::LoadU(d, factors + j), hn::LoadU(d, values + j)), d, values + j);
+    }
   }
 
   /// What a row adds up, lane by lane.
@@ -408,13 +458,12 @@ class Backward {
 
   /// w: scores become weights; ds: dP becomes dS; both zero where hidden, up to a whole vector.
   template <Mode kMode>
-  HWY_INLINE void transform(const Head& head, Index i, Index limit, float* w, float* ds,
+  HWY_INLINE void transform(const Head& head, Index i, Index limit, bool few, float* w, float* ds,
                             Floats* param_sums) {
     const FloatTag d;
     HeadScore<Score> score_of = head.score;
     if constexpr (kCountsKeys<Score>) score_of.see(keys_seen_[i]);
     const Floats lse2 = set(lse2_[i]), lse2_low = set(lse2_low_[i]);
-    const bool few = limit <= kFewKeys && head.visibility.limit(i) == limit;
     float row_delta = delta_[i];
     if (few) {
       row_delta = delta_of_few<kMode>(head, score_of, i, limit, w, ds);
@@ -567,6 +616,7 @@ class Backward {
   float *strip_weights_ = nullptr, *strip_d_scores_ = nullptr;  ///< with pairs: before they narrow
   float* row_sums_ = nullptr;                                   ///< BackwardSums::rows
   float *d_out_panel_ = nullptr, *filter_scratch_ = nullptr;
+  float* factors_ = nullptr;  ///< dropout's, of a row of a block
   Scratch scratch_;
   std::vector<Index> keys_seen_;  ///< per row of the head, for scores that count keys
   std::vector<float> kept_;       ///< per row, with a sink: the keys' share of the whole normaliser

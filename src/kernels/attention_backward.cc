@@ -48,8 +48,13 @@ void add_query_share(float* shares, const float* more, Index size) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include <deque>
+#include <numeric>
+
 #include "kernels/attention_decode.h"
+#include "kernels/band.h"
 #include "kernels/check_args.h"
+#include "kernels/packed.h"
 #include "kernels/target.h"
 #include "kernels/widened.h"
 
@@ -80,20 +85,22 @@ void dispatch(const BackwardProblem<BFloat16>& problem, const BackwardTask& task
   HWY_DYNAMIC_DISPATCH(bfloat16_backward)(problem, task);
 }
 
-/// Bounds of `count` key ranges with about equal work: under causality the first keys have most
-/// rows.
+/// Bounds of `count` key ranges with about equal work: keys differ in how many rows see them.
 std::vector<Index> split_keys(const AttentionProblem<float>& args, Index count) {
   constexpr Index kStep = 64;
+  AttentionProblem<float> any = args;
+  any.key_lengths = nullptr;
+  const Band band(any, 0);
   const auto work = [&](Index key) {
-    const Index unseen = args.causal ? key - args.key_length + args.query_length : 0;
-    return static_cast<double>(args.query_length - std::max<Index>(0, unseen));
+    const Index last = std::min(key + kStep, args.key_length) - 1;
+    return static_cast<double>(std::max<Index>(0, band.row_limit(last) - band.first_row(key)));
   };
   double total = 0;
   for (Index j = 0; j < args.key_length; j += kStep) total += work(j);
   std::vector<Index> bounds{0};
   double sum = 0;
   for (Index j = 0; j < args.key_length; j += kStep) {
-    if (sum >= total * static_cast<double>(bounds.size()) / static_cast<double>(count)) {
+    if (sum > 0 && sum >= total * static_cast<double>(bounds.size()) / static_cast<double>(count)) {
       bounds.push_back(j);
     }
     sum += work(j);
@@ -102,12 +109,14 @@ std::vector<Index> split_keys(const AttentionProblem<float>& args, Index count) 
   return bounds;
 }
 
-/// The gradients that more than one task adds to, and how the work is cut so that none races.
+/// The gradients of one part that more than one task adds to, and how the work is cut so that none
+/// races. The tasks of a turn may run at the same time, then its sums; the turns follow each other.
 template <class T>
 class BackwardPlan {
  public:
-  BackwardPlan(const BackwardProblem<T>& problem, const Parallel& parallel)
-      : problem_(problem), args_(problem.args), parallel_(parallel) {
+  /// `threads`: those that the part may take up.
+  BackwardPlan(const BackwardProblem<T>& problem, int threads)
+      : problem_(problem), args_(problem_.args) {
     const View4<float>& bias = problem.gradients.bias;
     const auto summed = [&](int dimension, Index size) {
       return bias.data != nullptr && bias.stride[dimension] == 0 && size > 1;
@@ -123,8 +132,8 @@ class BackwardPlan {
     // Whole heads when there are plenty or they fill the threads evenly; each split costs one more
     // share of the query gradient.
     Index splits = 1;
-    if (heads_per_turn_ < 4 * parallel.threads && heads_per_turn_ % parallel.threads != 0) {
-      splits = (2 * parallel.threads + heads_per_turn_ - 1) / heads_per_turn_;
+    if (heads_per_turn_ < 4 * threads && heads_per_turn_ % threads != 0) {
+      splits = (2 * threads + heads_per_turn_ - 1) / heads_per_turn_;
     }
     bounds_ = split_keys(args_, splits);
     splits_ = static_cast<Index>(bounds_.size()) - 1;
@@ -140,14 +149,65 @@ class BackwardPlan {
     if (bias_reduced_) share_bias();
   }
 
-  void run() {
-    zero_bias();
-    for (Index b = 0; b < batch_turns_; ++b) {
-      for (Index h = 0; h < head_turns_; ++h) turn(b, h);
+  Index turns() const { return batch_turns_ * head_turns_; }
+
+  void begin_turn(Index turn) {
+    batch_turn_ = turn / head_turns_;
+    head_turn_ = turn % head_turns_;
+    if (!shares_query()) return;
+    query_shares_.resize(
+        static_cast<std::size_t>(heads_per_turn_ * group() * splits_ * query_share()));
+  }
+
+  Index tasks() const { return heads_per_turn_ * splits_; }
+
+  void task(Index t) {
+    const Index split = t / heads_per_turn_, local = t % heads_per_turn_;
+    const Index kv_heads = args_.kv_heads / head_turns_;
+    const Index b = batch_turn_ + local / kv_heads, kv = head_turn_ + local % kv_heads;
+    std::vector<BackwardSums> sums(static_cast<std::size_t>(group()));
+    for (Index g = 0; g < group(); ++g) {
+      sums[g] = sums_[sums_index(b, kv * group() + g, split)];
+      if (shares_query()) {
+        sums[g].query =
+            query_shares_.data() + ((local * group() + g) * splits_ + split) * query_share();
+      }
     }
+    dispatch(problem_, BackwardTask{b, kv, bounds_[split], bounds_[split + 1], sums.data()});
+  }
+
+  /// Sums of the tasks' shares of the query gradient.
+  Index sums() const { return shares_query() ? heads_per_turn_ * group() : 0; }
+
+  void sum(Index t) {
+    const Index local = t / group(), kv_heads = args_.kv_heads / head_turns_;
+    const Index b = batch_turn_ + local / kv_heads;
+    const Index head = (head_turn_ + local % kv_heads) * group() + t % group();
+    const Index share = query_share(), width = query_width();
+    float* sum = query_shares_.data() + t * splits_ * share;
+    for (Index s = 1; s < splits_; ++s) {
+      HWY_DYNAMIC_DISPATCH(add_query_share)(sum, sum + s * share, share);
+    }
+    const View4<T>& gradient = problem_.gradients.query;
+    for (Index i = 0; i < args_.query_length; ++i) {
+      for (Index c = 0; c < args_.qk_dim; ++c) {
+        *gradient.at(b, head, i, c) = T(args_.scale * sum[i * width + c]);
+      }
+    }
+  }
+
+  void finish() {
     if (!row_sums_.empty()) add_row_sums();
-    write_params();
     if (bias_reduced_) write_bias();
+  }
+
+  /// A head's parameter gradient.
+  double param(Index h, std::size_t k) const {
+    double sum = 0;
+    for (Index b = 0; b < args_.batch; ++b) {
+      for (Index s = 0; s < splits_; ++s) sum += params_[sums_index(b, h, s)][k];
+    }
+    return sum;
   }
 
  private:
@@ -157,6 +217,8 @@ class BackwardPlan {
     return (b * args_.query_heads + h) * splits_ + split;
   }
   bool shares_query() const { return splits_ > 1 && problem_.gradients.query.data != nullptr; }
+  Index query_width() const { return HWY_DYNAMIC_DISPATCH(query_gradient_width)(args_.qk_dim); }
+  Index query_share() const { return args_.query_length * query_width(); }
 
   void share_bias() {
     const auto& stride = problem_.gradients.bias.stride;
@@ -169,45 +231,6 @@ class BackwardPlan {
       sums_[k].bias_row_stride = bias_rows_ == 1 ? 0 : 1;
       sums_[k].bias_stride = bias_columns_ == 1 ? 0 : 1;
     }
-  }
-
-  /// The tasks of one turn, then the sum of their shares of the query gradient.
-  void turn(Index batch_turn, Index head_turn) {
-    const Index kv_heads = args_.kv_heads / head_turns_;
-    const Index width = HWY_DYNAMIC_DISPATCH(query_gradient_width)(args_.qk_dim);
-    const Index share = args_.query_length * width;
-    if (shares_query()) {
-      query_shares_.resize(static_cast<std::size_t>(heads_per_turn_ * group() * splits_ * share));
-    }
-    parallel_.run(heads_per_turn_ * splits_, [&](Index t) {
-      const Index split = t / heads_per_turn_, local = t % heads_per_turn_;
-      const Index b = batch_turn + local / kv_heads, kv = head_turn + local % kv_heads;
-      std::vector<BackwardSums> sums(static_cast<std::size_t>(group()));
-      for (Index g = 0; g < group(); ++g) {
-        sums[g] = sums_[sums_index(b, kv * group() + g, split)];
-        if (shares_query()) {
-          sums[g].query = query_shares_.data() + ((local * group() + g) * splits_ + split) * share;
-        }
-      }
-      const BackwardTask task{b, kv, bounds_[split], bounds_[split + 1], sums.data()};
-      dispatch(problem_, task);
-    });
-    if (!shares_query()) return;
-    parallel_.run(heads_per_turn_ * group(), [&](Index t) {
-      const Index local = t / group();
-      const Index b = batch_turn + local / kv_heads;
-      const Index head = (head_turn + local % kv_heads) * group() + t % group();
-      float* sum = query_shares_.data() + t * splits_ * share;
-      for (Index s = 1; s < splits_; ++s) {
-        HWY_DYNAMIC_DISPATCH(add_query_share)(sum, sum + s * share, share);
-      }
-      const View4<T>& gradient = problem_.gradients.query;
-      for (Index i = 0; i < args_.query_length; ++i) {
-        for (Index c = 0; c < args_.qk_dim; ++c) {
-          *gradient.at(b, head, i, c) = T(args_.scale * sum[i * width + c]);
-        }
-      }
-    });
   }
 
   Index row_sums_size() const {
@@ -223,43 +246,11 @@ class BackwardPlan {
       for (Index s = 1; s < splits_; ++s) {
         for (Index e = 0; e < size; ++e) total[e] += total[s * size + e];
       }
-      const Index at = h * args_.query_length;
+      const Index at = args_.lse_offset(h / args_.query_heads, h % args_.query_heads);
       settle_params(total, args_.query_length, problem_.lse + at,
                     problem_.d_lse == nullptr ? nullptr : problem_.d_lse + at,
                     params_[h * splits_]);
     }
-  }
-
-  void write_params() const {
-    for (std::size_t k = 0; k < kMaxScoreParams; ++k) {
-      const HeadValues<float>& values = problem_.gradients.params[k];
-      if (values.data == nullptr) continue;
-      double shared = 0;
-      for (Index h = 0; h < args_.query_heads; ++h) {
-        double sum = 0;
-        for (Index b = 0; b < args_.batch; ++b) {
-          for (Index s = 0; s < splits_; ++s) sum += params_[sums_index(b, h, s)][k];
-        }
-        shared += sum;
-        values.data[h * values.stride] = static_cast<float>(values.stride == 0 ? shared : sum);
-      }
-    }
-  }
-
-  void zero_bias() const {
-    const View4<float>& bias = problem_.gradients.bias;
-    if (bias.data == nullptr) return;
-    const auto distinct = [&](int dimension, Index size) {
-      return bias.stride[dimension] == 0 ? std::min<Index>(1, size) : size;
-    };
-    const Index heads = distinct(1, args_.query_heads);
-    parallel_.run(distinct(0, args_.batch) * heads, [&](Index t) {
-      for (Index i = 0; i < distinct(2, args_.query_length); ++i) {
-        for (Index j = 0; j < distinct(3, args_.key_length); ++j) {
-          *bias.at(t / heads, t % heads, i, j) = 0.0f;
-        }
-      }
-    });
   }
 
   /// The bias gradient from the sums of all tasks: element by element, in order, in double.
@@ -283,12 +274,12 @@ class BackwardPlan {
     }
   }
 
-  const BackwardProblem<T>& problem_;
-  const AttentionArgs<T>& args_;
-  const Parallel& parallel_;
+  const BackwardProblem<T> problem_;
+  const AttentionArgs<T>& args_;  ///< the problem's
   bool bias_reduced_ = false;
   Index batch_turns_ = 1, head_turns_ = 1, heads_per_turn_ = 0, splits_ = 1;
-  std::vector<Index> bounds_;  ///< split s has keys [bounds_[s], bounds_[s + 1])
+  Index batch_turn_ = 0, head_turn_ = 0;  ///< that at work
+  std::vector<Index> bounds_;             ///< split s has keys [bounds_[s], bounds_[s + 1])
   std::vector<BackwardSums> sums_;
   std::vector<std::array<double, kMaxScoreParams>> params_;
   std::vector<float> row_sums_;
@@ -324,17 +315,98 @@ class OwnForward {
   std::vector<float> lse_;
 };
 
+void zero_bias(const AttentionProblem<float>& args, const View4<float>& bias,
+               const Parallel& parallel) {
+  if (bias.data == nullptr) return;
+  const auto distinct = [&](int dimension, Index size) {
+    return bias.stride[dimension] == 0 ? std::min<Index>(1, size) : size;
+  };
+  const Index heads = distinct(1, args.query_heads);
+  parallel.run(distinct(0, args.batch) * heads, [&](Index t) {
+    for (Index i = 0; i < distinct(2, args.query_length); ++i) {
+      for (Index j = 0; j < distinct(3, args.key_length); ++j) {
+        *bias.at(t / heads, t % heads, i, j) = 0.0f;
+      }
+    }
+  });
+}
+
+/// Calls f(plan, i) for i < count(plan) of every plan.
+template <class T, class Count, class F>
+void run_all(std::deque<BackwardPlan<T>>& plans, const Parallel& parallel, Count&& count, F&& f) {
+  std::vector<std::pair<BackwardPlan<T>*, Index>> tasks;
+  for (BackwardPlan<T>& plan : plans) {
+    for (Index i = 0; i < count(plan); ++i) tasks.emplace_back(&plan, i);
+  }
+  parallel.run(static_cast<Index>(tasks.size()),
+               [&](Index t) { f(*tasks[t].first, tasks[t].second); });
+}
+
+/// In the order of the parts, whatever the order of the work.
+template <class T>
+void write_params(const std::vector<const BackwardPlan<T>*>& plans, Index query_heads,
+                  const AttentionGradients<T>& gradients) {
+  for (std::size_t k = 0; k < kMaxScoreParams; ++k) {
+    const HeadValues<float>& values = gradients.params[k];
+    if (values.data == nullptr) continue;
+    double shared = 0;
+    for (Index h = 0; h < query_heads; ++h) {
+      double sum = 0;
+      for (const BackwardPlan<T>* plan : plans) sum += plan->param(h, k);
+      shared += sum;
+      values.data[h * values.stride] = static_cast<float>(values.stride == 0 ? shared : sum);
+    }
+  }
+}
+
 template <class T>
 void run_backward(const AttentionArgs<T>& args, const View4<const T>& out, const float* lse,
                   const View4<const T>& d_out, const float* d_lse,
                   const AttentionGradients<T>& gradients, const Parallel& parallel) {
   if (args.query_heads == 0) return;
   const OwnForward<T> own(args, parallel);
+  const View4<const T> used_out = own.needed() ? own.out() : out;
   const float* used_lse = own.needed() ? own.lse() : lse;
-  const Lse2 lse2 = exact_lse2(args, used_lse, parallel);
-  const BackwardProblem<T> problem{
-      args, own.needed() ? own.out() : out, used_lse, d_out, d_lse, lse2, gradients};
-  BackwardPlan<T>(problem, parallel).run();
+  const std::vector<Part<T>> parts = parts_of(args);
+  const Lse2 lse2 =
+      exact_lse2(parts, args.batch * args.query_heads * args.query_length, used_lse, parallel);
+  // The longest sequences first, so that no thread is left with one at the end.
+  const auto work = [&](std::size_t p) {
+    return static_cast<double>(parts[p].args.query_length) *
+           static_cast<double>(parts[p].args.key_length);
+  };
+  std::vector<std::size_t> order(parts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return work(a) > work(b); });
+  double all_work = 0;
+  for (const std::size_t p : order) all_work += work(p);
+  std::deque<BackwardPlan<T>> plans;
+  std::vector<const BackwardPlan<T>*> by_part(parts.size());
+  for (const std::size_t p : order) {
+    const Part<T>& part = parts[p];
+    const Index heads = static_cast<Index>(p) * args.query_heads;  // of packed parts, batch is 1
+    const double share = all_work > 0 ? work(p) / all_work : 1;
+    by_part[p] = &plans.emplace_back(
+        BackwardProblem<T>{part.args, part.queries(used_out), part.rows(used_lse),
+                           part.queries(d_out), part.rows(d_lse), part.rows(lse2.high.data()),
+                           part.rows(lse2.low.data()), lse2.exact.data() + heads,
+                           part.gradients(gradients)},
+        std::max(1, static_cast<int>(std::ceil(share * parallel.threads))));
+  }
+  zero_bias(args, gradients.bias, parallel);
+  // Without a bias, and so with several parts, there is one turn.
+  for (Index turn = 0; turn < (plans.empty() ? 0 : plans.front().turns()); ++turn) {
+    for (BackwardPlan<T>& plan : plans) plan.begin_turn(turn);
+    run_all(
+        plans, parallel, [](const BackwardPlan<T>& plan) { return plan.tasks(); },
+        [](BackwardPlan<T>& plan, Index i) { plan.task(i); });
+    run_all(
+        plans, parallel, [](const BackwardPlan<T>& plan) { return plan.sums(); },
+        [](BackwardPlan<T>& plan, Index i) { plan.sum(i); });
+  }
+  for (BackwardPlan<T>& plan : plans) plan.finish();
+  write_params(by_part, args.query_heads, gradients);
 }
 
 }  // namespace

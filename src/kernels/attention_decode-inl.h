@@ -247,7 +247,8 @@ class DecodeChunk {
     const Visibility seen = visibility(r / args_.query_length);
     const Index i = r % args_.query_length;
     const Index limit = std::clamp<Index>(seen.limit(i) - first_, 0, keys_);
-    ScoreFilter(seen, filter_scratch_).apply(i, first_, limit, round_up(keys_, kLanes), scores(r));
+    ScoreFilter(seen, filter_scratch_)
+        .apply(i, first_, 0, limit, round_up(keys_, kLanes), scores(r));
   }
 
   /// Keys that mask and bias hide from every row: their values must not reach a sum as 0 · NaN.

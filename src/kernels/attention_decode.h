@@ -8,7 +8,8 @@ namespace ssa {
 /// Whether this kernel, which reads keys and values once and has no panels of keys, is the faster.
 template <class T>
 bool is_decoding(const AttentionProblem<T>& problem) {
-  return problem.query_length <= 4;
+  return problem.query_length <= 4 && problem.cu_query == nullptr && problem.dropout == 0 &&
+         problem.window == 0;
 }
 
 /// attention_forward for float and BFloat16; the arguments are checked. The result does not depend

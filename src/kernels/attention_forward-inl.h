@@ -14,6 +14,7 @@
 
 #include <cmath>
 
+#include "kernels/dropout-inl.h"
 #include "kernels/pairs-inl.h"
 #include "kernels/scratch.h"
 #include "kernels/tasks.h"
@@ -32,6 +33,7 @@ class Forward {
         kv_(task.head / (args.query_heads / args.kv_heads)),
         visibility_(args, task.batch, task.head),
         keys_(visibility_.limit(task.last - 1)),
+        base_(visibility_.start(task.first) / kPanel * kPanel),
         qk_depth_(depth<T>(args.qk_dim)),
         qk_width_(round_up(qk_depth_, kLanes)),
         v_width_(outputs.out.data == nullptr ? 0 : round_up(args.v_dim, kLanes)),
@@ -40,8 +42,8 @@ class Forward {
                      (kPairs<T> || visibility_.filtered() ||
                       !matrix_of(args.value, task.batch, kv_).is_packed(args.v_dim, v_width_))),
         scratch_(scratch_size()),
-        panels_(scratch_.take(panels_size<T>(keys_, args.qk_dim))),
-        value_copy_(scratch_.take(copy_values_ ? depth<T>(keys_) * v_width_ : 0)),
+        panels_(scratch_.take(panels_size<T>(keys_ - base_, args.qk_dim))),
+        value_copy_(scratch_.take(copy_values_ ? depth<T>(keys_ - base_) * v_width_ : 0)),
         query_(scratch_.take(kQueryBlock * qk_width_)),
         scores_(scratch_.take(kTileRows * kKeyBlock)),
         sums_(scratch_.take(kQueryBlock * v_width_)),
@@ -49,7 +51,8 @@ class Forward {
         largest_(scratch_.take(kQueryBlock)),
         largest_phi2_(scratch_.take(kQueryBlock)),
         keys_seen_(kCountsKeys<Score> ? kQueryBlock : 0),
-        filter_(visibility_, scratch_.take(ScoreFilter::kScratch)) {}
+        filter_(visibility_, scratch_.take(ScoreFilter::kScratch)),
+        dropout_(args, task.batch, task.head) {}
 
   void run() {
     pack_keys_and_values();
@@ -59,8 +62,10 @@ class Forward {
       query.data = query.row(first);
       copy_rows(query, rows, args_.qk_dim, args_.scale, query_, qk_width_);
       // What a query that sees no key holds must not choose the block's mode.
-      const Index blind = std::clamp<Index>(visibility_.first_row(0) - first, 0, rows);
-      std::fill_n(query_, blind * qk_width_, 0.0f);
+      for (Index r = 0; r < rows; ++r) {
+        if (visibility_.start(first + r) < visibility_.limit(first + r)) continue;
+        std::fill_n(query_ + r * qk_width_, qk_width_, 0.0f);
+      }
       const float q2 =
           largest_square_of_rows<T>(query_, rows, qk_width_) * tile_factor() * tile_factor();
       for (Index r = 0; kCountsKeys<Score> && r < rows; ++r) {
@@ -87,26 +92,36 @@ class Forward {
 
   Index scratch_size() const {
     const auto size = Scratch::size_of;
-    return size(panels_size<T>(keys_, args_.qk_dim)) +
-           size(copy_values_ ? depth<T>(keys_) * v_width_ : 0) + size(kQueryBlock * qk_width_) +
-           size(kTileRows * kKeyBlock) + size(kQueryBlock * v_width_) + size(kQueryBlock * kLanes) +
-           2 * size(kQueryBlock) + size(ScoreFilter::kScratch);
+    return size(panels_size<T>(keys_ - base_, args_.qk_dim)) +
+           size(copy_values_ ? depth<T>(keys_ - base_) * v_width_ : 0) +
+           size(kQueryBlock * qk_width_) + size(kTileRows * kKeyBlock) +
+           size(kQueryBlock * v_width_) + size(kQueryBlock * kLanes) + 2 * size(kQueryBlock) +
+           size(ScoreFilter::kScratch);
   }
 
   void pack_keys_and_values() {
-    const Matrix<T> value = matrix_of(args_.value, task_.batch, kv_);
-    pack_panels(matrix_of(args_.key, task_.batch, kv_), keys_, args_.qk_dim, panels_);
-    if (copy_values_) stack_rows(value, keys_, args_.v_dim, value_copy_, v_width_);
+    Matrix<T> key = matrix_of(args_.key, task_.batch, kv_);
+    Matrix<T> value = matrix_of(args_.value, task_.batch, kv_);
+    key.data = key.row(base_);
+    value.data = value.row(base_);
+    const Index keys = keys_ - base_;
+    pack_panels(key, keys, args_.qk_dim, panels_);
+    if (copy_values_) stack_rows(value, keys, args_.v_dim, value_copy_, v_width_);
     values_ = value_copy_;
     if constexpr (!kPairs<T>) values_ = copy_values_ ? value_copy_ : value.data;
+    for (Index j = base_; j < std::min(visibility_.first_seen(), keys_); ++j) erase(j);
     if (visibility_.filtered()) {
       for (const Index j : poisoned_hidden_keys(args_, task_.batch, kv_)) {
-        if (j >= keys_) break;
-        erase_key(panels_, j, qk_depth_);
-        if (copy_values_) erase_row<T>(value_copy_, j, v_width_);
+        if (j >= base_ && j < keys_) erase(j);
       }
     }
-    largest_key_square_ = largest_square<T>(panels_, keys_, qk_depth_);
+    largest_key_square_ = largest_square<T>(panels_, keys, qk_depth_);
+  }
+
+  /// Key j and, where they are copied, its values become zero.
+  void erase(Index j) {
+    erase_key(panels_, j - base_, qk_depth_);
+    if (copy_values_) erase_row<T>(value_copy_, j - base_, v_width_);
   }
 
   template <Mode kMode>
@@ -116,12 +131,12 @@ class Forward {
     std::fill_n(largest_, rows, kMinusInfinity);
     std::fill_n(largest_phi2_, rows, 0.0f);
     const Index keys = visibility_.limit(first + rows - 1);
-    for (Index k0 = 0; k0 < keys; k0 += kKeyBlock) {
+    for (Index k0 = visibility_.start(first) / kKeyBlock * kKeyBlock; k0 < keys; k0 += kKeyBlock) {
       for (Index r = 0; r < rows; r += kTileRows) {
         const Index strip_rows = std::min<Index>(kTileRows, rows - r);
-        const Index strip_keys =
-            std::min(kKeyBlock, visibility_.limit(first + r + strip_rows - 1) - k0);
-        if (strip_keys > 0) strip<kMode>(first, r, strip_rows, k0, strip_keys);
+        const Index start = std::max(k0, visibility_.start(first + r) / kPanel * kPanel);
+        const Index limit = std::min(k0 + kKeyBlock, visibility_.limit(first + r + strip_rows - 1));
+        if (start < limit) strip<kMode>(first, r, strip_rows, start, limit - start);
       }
     }
   }
@@ -130,19 +145,27 @@ class Forward {
   template <Mode kMode>
   void strip(Index first, Index r, Index rows, Index k0, Index keys) {
     multiply_panels<T>(rows, keys, query_ + r * qk_width_, qk_width_, qk_depth_,
-                       panels_ + k0 * qk_depth_, scores_, kKeyBlock, tile_factor());
+                       panels_ + (k0 - base_) * qk_depth_, scores_, kKeyBlock, tile_factor());
     const Index padded = round_up(keys, kLanes);
     for (Index row = 0; row < rows; ++row) {
       const Index i = first + r + row;
       float* scores = scores_ + row * kKeyBlock;
       const Index limit = std::clamp<Index>(visibility_.limit(i) - k0, 0, keys);
-      if constexpr (kMode != Mode::kBounded) filter_.apply(i, k0, limit, padded, scores);
+      if constexpr (kMode != Mode::kBounded) {
+        const Index begin = std::clamp<Index>(visibility_.start(i) - k0, 0, limit);
+        filter_.apply(i, k0, begin, limit, padded, scores);
+      }
       if constexpr (kMode == Mode::kGeneral) raise_maximum(r + row, scores, padded);
       transform<kMode>(r + row, limit, padded, scores);
+      if (dropout_.active() && v_width_ > 0) dropout_.drop<T>(i, k0, padded, scores);
     }
-    multiply<T, Storage::kRows>(rows, v_width_, scores_, kKeyBlock, depth<T>(keys),
-                                values_ + k0 / kDepth<T> * v_width_, v_width_, sums_ + r * v_width_,
-                                v_width_);
+    // Values in front of the first that the strip sees may be those that no row sees.
+    const Index lead =
+        std::clamp<Index>(visibility_.start(first + r) - k0, 0, keys) / kDepth<T> * kDepth<T>;
+    multiply<T, Storage::kRows>(rows, v_width_, scores_ + lead / kDepth<T>, kKeyBlock,
+                                depth<T>(keys - lead),
+                                values_ + (k0 - base_ + lead) / kDepth<T> * v_width_, v_width_,
+                                sums_ + r * v_width_, v_width_);
   }
 
   /// The score as row r of the block knows it.
@@ -247,7 +270,7 @@ class Forward {
     const FloatTag d;
     for (Index r = 0; r < rows; ++r) {
       const Index i = first + r;
-      const Index at = (task_.batch * args_.query_heads + task_.head) * args_.query_length + i;
+      const Index at = args_.lse_offset(task_.batch, task_.head) + i;
       const float total = hn::GetLane(hn::SumOfLanes(d, hn::LoadU(d, totals_ + r * kLanes)));
       const bool sees_nothing = total == 0;
       if (outputs_.lse != nullptr) {
@@ -264,7 +287,8 @@ class Forward {
       if (sees_nothing) std::fill_n(sums_ + r * v_width_, v_width_, 0.0f);
       float normaliser = total;
       if constexpr (kHasSink<Score>) normaliser += std::exp2(score_.sink2() - largest_phi2_[r]);
-      write_row(sums_ + r * v_width_, args_.v_dim, sees_nothing ? 0.0f : 1 / normaliser,
+      write_row(sums_ + r * v_width_, args_.v_dim,
+                sees_nothing ? 0.0f : dropout_.scale() / normaliser,
                 outputs_.out.at(task_.batch, task_.head, i), outputs_.out.stride[3]);
     }
   }
@@ -274,17 +298,19 @@ class Forward {
   const ForwardTask task_;
   const Index kv_;
   const Visibility visibility_;
-  const Index keys_;                           ///< no query of the task sees more
+  const Index keys_, base_;  ///< no query of the task sees other keys than [base_, keys_)
   const Index qk_depth_, qk_width_, v_width_;  ///< in lanes, widths in whole vectors
   const HeadScore<Score> score_;
   const bool copy_values_;
   Scratch scratch_;
-  float *panels_, *value_copy_, *query_, *scores_;
+  float *panels_, *value_copy_;  ///< from key base_ on
+  float *query_, *scores_;
   float *sums_, *totals_;           ///< per row of the block: Σ p·v, and Σ p lane by lane
   float *largest_, *largest_phi2_;  ///< per row: largest score so far and its φ2
   std::vector<Index> keys_seen_;    ///< per row, for scores that count keys
   ScoreFilter filter_;
-  const float* values_ = nullptr;
+  const Dropout dropout_;
+  const float* values_ = nullptr;  ///< from key base_ on
   float largest_key_square_ = 0.0f;
 };
 

@@ -40,7 +40,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "kernels/attention_decode.h"
+#include "kernels/band.h"
 #include "kernels/check_args.h"
+#include "kernels/packed.h"
 #include "kernels/target.h"
 #include "kernels/widened.h"
 
@@ -60,29 +62,51 @@ void dispatch(const AttentionArgs<BFloat16>& args, const ForwardOutputs<BFloat16
   HWY_DYNAMIC_DISPATCH(bfloat16_forward)(args, outputs, task);
 }
 
-/// Runs the heads h (batch · query_heads + head) for which wanted(h).
-template <class T, class Wanted>
-void run_heads(const AttentionArgs<T>& args, const ForwardOutputs<T>& outputs,
-               const Parallel& parallel, Wanted&& wanted) {
-  std::vector<std::int64_t> heads;
-  for (std::int64_t h = 0; h < args.batch * args.query_heads; ++h) {
-    if (wanted(h)) heads.push_back(h);
+struct PartTask {
+  std::size_t part;
+  ForwardTask task;
+  std::int64_t work;
+};
+
+/// Runs the heads for which wanted(part, b · query_heads + h); outputs(part) says where to.
+template <class T, class Wanted, class Outputs>
+void run_heads(const std::vector<Part<T>>& parts, const Parallel& parallel, Wanted&& wanted,
+               Outputs&& outputs) {
+  std::vector<PartTask> tasks;
+  std::int64_t all_rows = 0;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const AttentionArgs<T>& args = parts[p].args;
+    for (std::int64_t h = 0; h < args.batch * args.query_heads && args.query_length > 0; ++h) {
+      if (!wanted(p, h)) continue;
+      tasks.push_back({p, {h / args.query_heads, h % args.query_heads, 0, args.query_length}, 0});
+      all_rows += args.query_length;
+    }
   }
-  if (heads.empty() || args.query_length == 0) return;
   // Heads alone when there are enough of them; otherwise queries are split too. A chunk packs its
   // keys anew, which for 32 rows costs about as much as a tenth of its products.
   constexpr std::int64_t kTasksPerThread = 4, kSmallestChunk = 32;
-  const auto count = static_cast<std::int64_t>(heads.size());
-  const std::int64_t wanted_chunks = (kTasksPerThread * parallel.threads + count - 1) / count;
-  const std::int64_t rows =
-      std::max(kSmallestChunk, (args.query_length + wanted_chunks - 1) / wanted_chunks);
-  const std::int64_t chunks = (args.query_length + rows - 1) / rows;
-  parallel.run(chunks * count, [&](std::int64_t t) {
-    // Under causality the last queries cost most: they go first.
-    const std::int64_t first = (chunks - 1 - t / count) * rows, head = heads[t % count];
-    const ForwardTask task{head / args.query_heads, head % args.query_heads, first,
-                           std::min(first + rows, args.query_length)};
-    dispatch(args, outputs, task);
+  const std::int64_t share =
+      std::max<std::int64_t>(1, all_rows / (kTasksPerThread * parallel.threads));
+  for (std::size_t t = 0, heads = tasks.size(); t < heads; ++t) {
+    const ForwardTask head = tasks[t].task;
+    const std::int64_t chunks = (head.last + share - 1) / share;
+    const std::int64_t rows = std::max(kSmallestChunk, (head.last + chunks - 1) / chunks);
+    tasks[t].task.last = std::min(rows, head.last);
+    for (std::int64_t first = rows; first < head.last; first += rows) {
+      const std::int64_t last = std::min(first + rows, head.last);
+      tasks.push_back({tasks[t].part, {head.batch, head.head, first, last}, 0});
+    }
+  }
+  // What costs most goes first, so that no thread is left with it at the end.
+  for (PartTask& each : tasks) {
+    const Band band(parts[each.part].args, each.task.batch);
+    each.work = (each.task.last - each.task.first) *
+                (band.limit(each.task.last - 1) - band.start(each.task.first));
+  }
+  std::stable_sort(tasks.begin(), tasks.end(),
+                   [](const PartTask& a, const PartTask& b) { return a.work > b.work; });
+  parallel.run(static_cast<std::int64_t>(tasks.size()), [&](std::int64_t t) {
+    dispatch(parts[tasks[t].part].args, outputs(parts[tasks[t].part]), tasks[t].task);
   });
 }
 
@@ -91,7 +115,11 @@ void run_heads(const AttentionArgs<T>& args, const ForwardOutputs<T>& outputs,
 template <class T>
 void general_forward(const AttentionArgs<T>& args, const View4<T>& out, float* lse,
                      const Parallel& parallel) {
-  run_heads<T>(args, {.out = out, .lse = lse}, parallel, [](std::int64_t) { return true; });
+  run_heads(
+      parts_of(args), parallel, [](std::size_t, std::int64_t) { return true; },
+      [&](const Part<T>& part) {
+        return ForwardOutputs<T>{.out = part.queries(out), .lse = part.rows(lse)};
+      });
 }
 
 void attention_forward(const AttentionArgs<float>& args, const View4<float>& out, float* lse,
@@ -111,24 +139,35 @@ void attention_forward(const AttentionArgs<BFloat16>& args, const View4<BFloat16
 }
 
 template <class T>
-Lse2 exact_lse2(const AttentionArgs<T>& args, const float* lse, const Parallel& parallel) {
+Lse2 exact_lse2(const std::vector<Part<T>>& parts, std::int64_t lse_size, const float* lse,
+                const Parallel& parallel) {
   // At 16 the rounding of lse is 1e-6 of every weight. BFloat16 has 4e-3 of its own.
   constexpr float kLargest = std::is_same_v<T, BFloat16> ? 4096.0f : 16.0f;
-  const std::int64_t heads = args.batch * args.query_heads, rows = args.query_length;
   Lse2 result;
-  result.exact.resize(static_cast<std::size_t>(heads));
+  std::vector<std::size_t> first_head;  // of each part in result.exact
   bool any = false;
-  for (std::int64_t h = 0; h < heads; ++h) {
-    result.exact[h] = std::any_of(lse + h * rows, lse + (h + 1) * rows, [&](float value) {
-      return std::abs(value) > kLargest && std::isfinite(value);
-    });
-    any = any || result.exact[h];
+  for (const Part<T>& part : parts) {
+    first_head.push_back(result.exact.size());
+    for (std::int64_t b = 0; b < part.args.batch; ++b) {
+      for (std::int64_t h = 0; h < part.args.query_heads; ++h) {
+        const float* rows = part.rows(lse) + part.args.lse_offset(b, h);
+        result.exact.push_back(std::any_of(rows, rows + part.args.query_length, [&](float value) {
+          return std::abs(value) > kLargest && std::isfinite(value);
+        }));
+        any = any || result.exact.back();
+      }
+    }
   }
   if (!any) return result;
-  result.high.resize(static_cast<std::size_t>(heads * rows));
-  result.low.resize(static_cast<std::size_t>(heads * rows));
-  run_heads<T>(args, {.lse2_high = result.high.data(), .lse2_low = result.low.data()}, parallel,
-               [&](std::int64_t h) { return result.exact[h] != 0; });
+  result.high.resize(static_cast<std::size_t>(lse_size));
+  result.low.resize(static_cast<std::size_t>(lse_size));
+  run_heads(
+      parts, parallel,
+      [&](std::size_t p, std::int64_t h) { return result.exact[first_head[p] + h] != 0; },
+      [&](const Part<T>& part) {
+        return ForwardOutputs<T>{.lse2_high = part.rows(result.high.data()),
+                                 .lse2_low = part.rows(result.low.data())};
+      });
   return result;
 }
 
@@ -136,8 +175,10 @@ template void general_forward(const AttentionArgs<float>&, const View4<float>&, 
                               const Parallel&);
 template void general_forward(const AttentionArgs<BFloat16>&, const View4<BFloat16>&, float*,
                               const Parallel&);
-template Lse2 exact_lse2(const AttentionArgs<float>&, const float*, const Parallel&);
-template Lse2 exact_lse2(const AttentionArgs<BFloat16>&, const float*, const Parallel&);
+template Lse2 exact_lse2(const std::vector<Part<float>>&, std::int64_t, const float*,
+                         const Parallel&);
+template Lse2 exact_lse2(const std::vector<Part<BFloat16>>&, std::int64_t, const float*,
+                         const Parallel&);
 
 }  // namespace ssa
 #endif  // HWY_ONCE

@@ -40,6 +40,9 @@ void check_sizes(const AttentionArgs<T>& args) {
             "attention: query_heads must be a multiple of kv_heads, got "
                 << args.query_heads << " query heads and " << args.kv_heads << " kv heads");
   SSA_CHECK(std::isfinite(args.scale), "attention: scale must be finite, got " << args.scale);
+  SSA_CHECK(args.dropout >= 0 && args.dropout < 1,
+            "attention: dropout must be in [0, 1), got " << args.dropout);
+  SSA_CHECK(args.window >= 0, "attention: window must be >= 1, or 0 for none, got " << args.window);
 }
 
 template <class T>
@@ -60,6 +63,33 @@ void check_data(const AttentionArgs<T>& args) {
   }
 }
 
+/// Cumulative lengths of packed sequences.
+void check_cumulative(const char* name, const std::int64_t* cu, std::int64_t sequences,
+                      std::int64_t length) {
+  SSA_CHECK(cu[0] == 0, "attention: " << name << "[0] must be 0, got " << cu[0]);
+  for (std::int64_t s = 0; s < sequences; ++s) {
+    SSA_CHECK(cu[s] <= cu[s + 1], "attention: " << name << " must not decrease, but " << name << "["
+                                                << s << "] = " << cu[s] << " and " << name << "["
+                                                << s + 1 << "] = " << cu[s + 1]);
+  }
+  SSA_CHECK(cu[sequences] == length, "attention: " << name << "[" << sequences
+                                                   << "] must be the length " << length << ", got "
+                                                   << cu[sequences]);
+}
+
+template <class T>
+void check_packed(const AttentionArgs<T>& args) {
+  SSA_CHECK((args.cu_query == nullptr) == (args.cu_key == nullptr),
+            "attention: cu_query and cu_key must be given together");
+  if (args.cu_query == nullptr) return;
+  SSA_CHECK(args.batch == 1, "attention: packed sequences need a batch of 1, got " << args.batch);
+  SSA_CHECK(args.mask.data == nullptr && args.bias.data == nullptr && args.key_lengths == nullptr,
+            "attention: packed sequences take no mask, bias or key_lengths");
+  SSA_CHECK(args.sequences >= 0, "attention: sequences must be >= 0, got " << args.sequences);
+  check_cumulative("cu_query", args.cu_query, args.sequences, args.query_length);
+  check_cumulative("cu_key", args.cu_key, args.sequences, args.key_length);
+}
+
 }  // namespace
 
 template <class T>
@@ -71,6 +101,7 @@ const ScoreInfo& check_args(const AttentionArgs<T>& args) {
   check_sizes(args);
   check_params(args, score);
   check_data(args);
+  check_packed(args);
   return score;
 }
 

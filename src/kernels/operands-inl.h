@@ -12,6 +12,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/band.h"
 #include "kernels/tile-inl.h"
 #include "ssa/attention.h"
 
@@ -196,28 +197,14 @@ float largest_square_of_rows(const float* rows, Index count, Index width) {
 }
 
 /// Which keys the queries of one head see.
-struct Visibility {
+struct Visibility : Band {
   const AttentionProblem<float>* args;
   Index batch, head;
-  Index keys;  ///< this sequence has keys [0, keys)
 
   Visibility(const AttentionProblem<float>& a, Index b, Index h)
-      : args(&a),
-        batch(b),
-        head(h),
-        keys(a.key_lengths == nullptr ? a.key_length : a.key_lengths[b]) {}
+      : Band(a, b), args(&a), batch(b), head(h) {}
 
-  /// Query i sees at most keys [0, limit(i)).
-  Index limit(Index i) const {
-    if (!args->causal) return keys;
-    return std::clamp<Index>(i + 1 + args->key_length - args->query_length, 0, keys);
-  }
-  /// Query rows from this one on may see key j.
-  Index first_row(Index j) const {
-    if (!args->causal) return 0;
-    return std::max<Index>(0, j - args->key_length + args->query_length);
-  }
-  /// Whether mask or bias may hide keys within the limit.
+  /// Whether mask or bias may hide keys inside the band.
   bool filtered() const { return args->mask.data != nullptr || args->bias.data != nullptr; }
 
   bool sees(Index i, Index j) const {
@@ -227,9 +214,9 @@ struct Visibility {
 
   /// How many keys query i sees.
   Index count(Index i) const {
-    if (!filtered()) return limit(i);
+    if (!filtered()) return limit(i) - start(i);
     Index seen = 0;
-    for (Index j = 0; j < limit(i); ++j) seen += sees(i, j);
+    for (Index j = start(i); j < limit(i); ++j) seen += sees(i, j);
     return seen;
   }
 };
@@ -248,7 +235,7 @@ std::vector<Index> poisoned_hidden_keys(const AttentionArgs<T>& args, Index b, I
   const auto seen = [&](Index j) {
     for (Index h = kv * group; h < (kv + 1) * group; ++h) {
       const Visibility visibility(args, b, h);
-      for (Index i = visibility.first_row(j); i < args.query_length; ++i) {
+      for (Index i = visibility.first_row(j); i < visibility.row_limit(j); ++i) {
         if (visibility.sees(i, j)) return true;
       }
     }
@@ -273,8 +260,9 @@ class ScoreFilter {
         bias_(scratch),
         mask_(reinterpret_cast<std::uint8_t*>(scratch + kMaxKeys)) {}
 
-  /// scores[j] belongs to query i and key first + j, j < keys; [keys, padded) becomes −inf.
-  void apply(Index i, Index first, Index keys, Index padded, float* scores) const {
+  /// scores[j] belongs to query i and key first + j; only those of [begin, keys) may be seen, the
+  /// others up to `padded` become −inf.
+  void apply(Index i, Index first, Index begin, Index keys, Index padded, float* scores) const {
     const FloatTag d;
     const Floats hidden = set(kMinusInfinity);
     const AttentionProblem<float>& args = *visibility_.args;
@@ -298,7 +286,8 @@ class ScoreFilter {
         hn::StoreU(hn::IfThenElse(none, hidden, hn::LoadU(d, scores + j)), d, scores + j);
       }
     }
-    for (Index j = keys; j < padded; ++j) scores[j] = kMinusInfinity;
+    std::fill(scores, scores + begin, kMinusInfinity);
+    std::fill(scores + keys, scores + padded, kMinusInfinity);
   }
 
  private:
@@ -356,8 +345,8 @@ struct HeadScore {
 
 /// How the scores of a query block become weights.
 enum class Mode {
-  kBounded,  ///< |φ2| <= kSafePhi2 proven: no maximum needed; nothing hidden but by causality
-  kBoundedFiltered,  ///< the same, but a mask hides keys
+  kBounded,  ///< |φ2| <= kSafePhi2 proven: no maximum needed; rows see all keys up to their limit
+  kBoundedFiltered,  ///< the same, but a mask or window hides keys
   kGeneral,          ///< running maximum; anything may be hidden
 };
 
@@ -376,7 +365,8 @@ Mode choose_mode(const Visibility& visibility, float q2, float k2, HeadScore<Sco
   const float high = hn::GetLane(score.phi2(bound));
   const float low = hn::GetLane(score.phi2(hn::Neg(bound)));
   if (!(high < kSafePhi2 && low > -kSafePhi2)) return Mode::kGeneral;
-  return visibility.args->mask.data != nullptr ? Mode::kBoundedFiltered : Mode::kBounded;
+  const bool hides = visibility.args->mask.data != nullptr || visibility.args->window > 0;
+  return hides ? Mode::kBoundedFiltered : Mode::kBounded;
 }
 
 }  // namespace HWY_NAMESPACE

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "kernels/check_args.h"
+#include "kernels/packed.h"
+#include "ssa/philox.h"
 #include "ssa/scores-inl.h"
 
 // The scores are compiled for the processor's own Highway target; so must be what inlines them.
@@ -49,25 +51,44 @@ struct PlainRow {
   std::vector<bool> visible;
   std::vector<T> score;
   std::vector<T> share;     ///< of a key in the sum over keys; times `kept`: its weight
+  std::vector<T> factor;    ///< of the weight in out: dropout
   T lse = 0;                ///< without the sink
   T kept = 1, sink = 0;     ///< shares of keys and sink in the whole normaliser
   ParamValues<T> params{};  ///< see head_params
 };
+
+/// 0 or 1/(1 - dropout) for every key of the row; 1 without dropout.
+template <class T>
+std::vector<T> dropout_factors(const AttentionArgs<T>& args, std::int64_t b, std::int64_t h,
+                               std::int64_t i) {
+  std::vector<T> factors(static_cast<std::size_t>(args.key_length), 1);
+  for (std::size_t j = 0; j < factors.size() && args.dropout > 0; ++j) {
+    const auto words = dropout_words(args.seed, static_cast<std::uint32_t>(args.first_sequence + b),
+                                     static_cast<std::uint32_t>(h), static_cast<std::uint32_t>(i),
+                                     static_cast<std::uint32_t>(j / kDropoutGroup));
+    const bool falls = words[j % kDropoutGroup] < dropout_threshold(args.dropout);
+    factors[j] = falls ? T{0} : static_cast<T>(1 / (1 - args.dropout));
+  }
+  return factors;
+}
 
 template <class Score, class T>
 void plain_row(const AttentionArgs<T>& args, std::int64_t b, std::int64_t h, std::int64_t i,
                PlainRow<T>& row) {
   constexpr T kNone = -std::numeric_limits<T>::infinity();
   const std::int64_t kv = h / (args.query_heads / args.kv_heads);
-  std::int64_t keys = args.key_lengths == nullptr ? args.key_length : args.key_lengths[b];
-  if (args.causal) keys = std::min(keys, i + 1 + args.key_length - args.query_length);
+  const std::int64_t keys = args.key_lengths == nullptr ? args.key_length : args.key_lengths[b];
+  const std::int64_t position = i + args.key_length - args.query_length;
 
   const auto size = static_cast<std::size_t>(args.key_length);
   row.visible.assign(size, false);
   row.score.assign(size, kNone);
   row.share.assign(size, 0);
+  row.factor = dropout_factors(args, b, h, i);
   std::int64_t keys_seen = 0;
   for (std::int64_t j = 0; j < keys; ++j) {
+    if (args.causal && j > position) continue;
+    if (args.window > 0 && std::abs(position - j) >= args.window) continue;
     const T bias = args.bias.data == nullptr ? T{0} : *args.bias.at(b, h, i, j);
     if ((args.mask.data != nullptr && !*args.mask.at(b, h, i, j)) || bias == kNone) continue;
     ++keys_seen;
@@ -126,11 +147,12 @@ void plain_forward_of(const AttentionArgs<T>& args, const View4<T>& out, T* lse)
   for_each_row(args, [&](std::int64_t b, std::int64_t h, std::int64_t i) {
     const std::int64_t kv = h / (args.query_heads / args.kv_heads);
     plain_row<Score>(args, b, h, i, row);
-    lse[(b * args.query_heads + h) * args.query_length + i] = row.lse;
+    lse[args.lse_offset(b, h) + i] = row.lse;
     for (std::int64_t d = 0; d < args.v_dim; ++d) {
       T sum = 0;
       for (std::int64_t j = 0; j < args.key_length; ++j) {
-        if (row.visible[j]) sum += row.kept * row.share[j] * *args.value.at(b, kv, j, d);
+        if (!row.visible[j]) continue;
+        sum += row.kept * row.share[j] * row.factor[j] * *args.value.at(b, kv, j, d);
       }
       *out.at(b, h, i, d) = sum;
     }
@@ -180,10 +202,10 @@ void fill_zero(const AttentionArgs<T>& args, const AttentionGradients<T>& gradie
   }
 }
 
+/// Adds to the gradients.
 template <class Score, class T>
 void plain_backward_of(const AttentionArgs<T>& args, const View4<const T>& d_out, const T* d_lse,
                        const AttentionGradients<T>& gradients) {
-  fill_zero(args, gradients);
   PlainRow<T> row;
   std::vector<T> d_weight(static_cast<std::size_t>(args.key_length));
   for_each_row(args, [&](std::int64_t b, std::int64_t h, std::int64_t i) {
@@ -196,13 +218,14 @@ void plain_backward_of(const AttentionArgs<T>& args, const View4<const T>& d_out
       for (std::int64_t d = 0; d < args.v_dim; ++d) {
         d_weight[j] += *d_out.at(b, h, i, d) * *args.value.at(b, kv, j, d);
         if (gradients.value.data != nullptr) {
-          *gradients.value.at(b, kv, j, d) += row.kept * row.share[j] * *d_out.at(b, h, i, d);
+          *gradients.value.at(b, kv, j, d) +=
+              row.kept * row.share[j] * row.factor[j] * *d_out.at(b, h, i, d);
         }
       }
+      d_weight[j] *= row.factor[j];
       delta += row.kept * row.share[j] * d_weight[j];
     }
-    const T dl =
-        d_lse == nullptr ? T{0} : d_lse[(b * args.query_heads + h) * args.query_length + i];
+    const T dl = d_lse == nullptr ? T{0} : d_lse[args.lse_offset(b, h) + i];
     ParamValues<T> param_sums{};
     if constexpr (HWY_NAMESPACE::kHasSink<Score>) {
       add_sink_gradients<Score>(std::make_index_sequence<Score::kParams.size()>(),
@@ -243,15 +266,24 @@ void for_score(std::string_view name, F&& f) {
 template <class T>
 void plain_forward(const AttentionArgs<T>& args, const View4<T>& out, T* lse) {
   check_args(args);
-  for_score(args.score, [&](auto score) { plain_forward_of<decltype(score)>(args, out, lse); });
+  for_score(args.score, [&](auto score) {
+    for (const Part<T>& part : parts_of(args)) {
+      plain_forward_of<decltype(score)>(part.args, part.queries(out), part.rows(lse));
+    }
+  });
 }
 
 template <class T>
 void plain_backward(const AttentionArgs<T>& args, const View4<const T>& d_out, const T* d_lse,
                     const AttentionGradients<T>& gradients) {
   check_args(args);
-  for_score(args.score,
-            [&](auto score) { plain_backward_of<decltype(score)>(args, d_out, d_lse, gradients); });
+  fill_zero(args, gradients);
+  for_score(args.score, [&](auto score) {
+    for (const Part<T>& part : parts_of(args)) {
+      plain_backward_of<decltype(score)>(part.args, part.queries(d_out), part.rows(d_lse),
+                                         part.gradients(gradients));
+    }
+  });
 }
 
 }  // namespace ssa

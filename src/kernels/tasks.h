@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/packed.h"
 #include "ssa/attention.h"
 
 namespace ssa {
@@ -29,19 +30,20 @@ struct ForwardOutputs {
 /// again, as the forward pass had them.
 struct Lse2 {
   std::vector<float> high, low;      ///< empty when no head needs it
-  std::vector<unsigned char> exact;  ///< per (batch, query head): whether high and low are set
+  std::vector<unsigned char> exact;  ///< per (part, batch, query head): whether they are set
 };
 
-/// Everything the backward pass reads and the caller's gradients.
+/// Everything the backward pass of one part reads and the caller's gradients.
 template <class T>
 struct BackwardProblem {
-  const AttentionArgs<T>& args;
+  AttentionArgs<T> args;
   View4<const T> out;
   const float* lse;
   View4<const T> d_out;
   const float* d_lse;
-  const Lse2& lse2;
-  const AttentionGradients<T>& gradients;
+  const float *lse2_high, *lse2_low;
+  const unsigned char* exact;  ///< as in Lse2, of this part
+  AttentionGradients<T> gradients;
 };
 
 /// Where one query head's sums over the task's keys go, for what is not the task's alone.
@@ -79,8 +81,9 @@ void general_forward(const AttentionArgs<T>& args, const View4<T>& out, float* l
                      const Parallel& parallel);
 
 /// Computes lse2 for the heads that have a row whose |lse| is so large that its rounding shows in
-/// gradients of type T.
+/// gradients of type T; lse is the call's.
 template <class T>
-Lse2 exact_lse2(const AttentionArgs<T>& args, const float* lse, const Parallel& parallel);
+Lse2 exact_lse2(const std::vector<Part<T>>& parts, std::int64_t lse_size, const float* lse,
+                const Parallel& parallel);
 
 }  // namespace ssa

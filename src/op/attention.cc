@@ -32,7 +32,7 @@ AttentionResult attention(const at::Tensor& query, const at::Tensor& key, const 
   AttentionCall call{query,          key,           value,           options.score,
                      options.params, options.mask,  options.bias,    options.key_lengths,
                      options.causal, options.scale, options.dropout, options.seed,
-                     options.kernel};
+                     options.kernel, options.window};
   const auto [out, lse] = call_attention(call);
   return {out, lse};
 }
@@ -41,11 +41,11 @@ at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key,
                              const AttentionOptions& options) {
   using Weights = at::Tensor(const at::Tensor&, const at::Tensor&, std::string_view, at::TensorList,
                              const OptionalTensor&, const OptionalTensor&, const OptionalTensor&,
-                             bool, std::optional<double>);
+                             bool, std::optional<double>, std::optional<std::int64_t>);
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("ssa::attention_weights", "").typed<Weights>();
   return op.call(query, key, options.score, options.params, options.mask, options.bias,
-                 options.key_lengths, options.causal, options.scale);
+                 options.key_lengths, options.causal, options.scale, options.window);
 }
 
 }  // namespace ssa

@@ -19,7 +19,8 @@ struct AttentionOptions {
   std::optional<at::Tensor> bias;  ///< added to the score before φ; broadcasts likewise
   std::optional<at::Tensor> key_lengths;  ///< int64 (B)
   bool causal = false;
-  std::optional<double> scale;  ///< default 1/sqrt(head dimension)
+  std::optional<double> scale;         ///< default 1/sqrt(head dimension)
+  std::optional<std::int64_t> window;  ///< only keys nearer than this to the query's position
   double dropout = 0.0;
   std::optional<std::int64_t> seed;
   std::string kernel = "auto";  ///< "auto", "fused" or "composed"

@@ -52,6 +52,7 @@ struct AttentionNode : torch::autograd::Function<AttentionNode> {
     auto& saved = context->saved_data;
     saved["score"] = call.score;
     saved["causal"] = call.causal;
+    saved["window"] = call.window;
     saved["scale"] = call.scale;
     saved["dropout"] = call.dropout;
     saved["seed"] = call.seed;
@@ -65,6 +66,7 @@ struct AttentionNode : torch::autograd::Function<AttentionNode> {
     restore_tensors(context->get_saved_variables(), backward);
     backward.call.score = saved["score"].toStringRef();
     backward.call.causal = saved["causal"].toBool();
+    backward.call.window = saved["window"].toOptional<std::int64_t>();
     backward.call.scale = saved["scale"].toOptional<double>();
     backward.call.dropout = saved["dropout"].toDouble();
     backward.call.seed = saved["seed"].toOptional<std::int64_t>();

@@ -28,8 +28,7 @@ const ScoreInfo& score_of(const AttentionCall& call) {
 }
 
 void check_not_built(const AttentionCall& call) {
-  const std::pair<const char*, bool> arguments[] = {{"window", call.window.has_value()},
-                                                    {"alibi_slopes", call.alibi_slopes.has_value()},
+  const std::pair<const char*, bool> arguments[] = {{"alibi_slopes", call.alibi_slopes.has_value()},
                                                     {"cu_query", call.cu_query.has_value()},
                                                     {"cu_key", call.cu_key.has_value()}};
   for (const auto& [name, given] : arguments) {
@@ -144,6 +143,7 @@ void check_linear(const AttentionCall& call) {
   if (score_of(call).family != ScoreFamily::kLinear) return;
   const std::pair<const char*, bool> arguments[] = {{"mask", call.mask.has_value()},
                                                     {"bias", call.bias.has_value()},
+                                                    {"window", call.window.has_value()},
                                                     {"dropout", call.dropout > 0}};
   for (const auto& [name, given] : arguments) {
     TORCH_CHECK_VALUE(!given, kOp, "score \"", call.score, "\" is linear attention and takes no ",
@@ -162,7 +162,6 @@ std::string fused_obstacle(const AttentionCall& call) {
   if (!call.query.is_cpu())
     return "inputs are on " + call.query.device().str() + ", not on the CPU";
   if (call.query.scalar_type() == at::kDouble) return "inputs are float64";
-  if (call.dropout > 0) return "dropout runs on the composed path only";
   return {};
 }
 
@@ -195,6 +194,9 @@ void check_call(const AttentionCall& call) {
   check_linear(call);
   TORCH_CHECK_VALUE(!call.scale || std::isfinite(*call.scale), kOp, "scale must be finite, got ",
                     *call.scale);
+  TORCH_CHECK_VALUE(!call.window || *call.window >= 1, kOp,
+                    "window must be >= 1 (1: only the query's own position) or None, got ",
+                    *call.window);
   TORCH_CHECK_VALUE(call.dropout >= 0 && call.dropout < 1, kOp, "dropout must be in [0, 1), got ",
                     call.dropout);
   TORCH_CHECK_VALUE(call.kernel == "auto" || call.kernel == "fused" || call.kernel == "composed",

@@ -1,4 +1,4 @@
-// Attention from ATen operations: any device and floating type, dropout, and the check on the fused
+// Attention from ATen operations: any device and floating type, and the check on the fused
 // kernels. Walks over blocks of query rows, so that memory beyond the arguments is O(length ·
 // block).
 #pragma once

@@ -31,7 +31,7 @@ ComposedProblem::ComposedProblem(const AttentionCall& call)
   for (const at::Tensor& param : call.params) params.push_back(param.reshape({1, -1, 1, 1}));
   key = call.key.to(type_).contiguous();
   if (call.value.defined()) value = call.value.to(type_).contiguous();
-  if (call.mask || call.bias || call.key_lengths) {
+  if (call.mask || call.bias || call.key_lengths || call.window) {
     const at::Tensor unseen = never_seen().unsqueeze(-1);
     key = key.masked_fill(unseen, 0);
     if (value.defined()) value = value.masked_fill(unseen, 0);
@@ -61,16 +61,24 @@ at::Tensor ComposedProblem::part(const at::Tensor& rank4, const Block& block) {
   return view;
 }
 
-/// What mask, bias, key_lengths and causality exclude, in the smallest shape that broadcasts.
-at::Tensor ComposedProblem::hidden_by_structure(const Block& block) const {
+/// Key positions minus the position of the query, (rows, columns).
+at::Tensor ComposedProblem::distances(const Block& block) const {
   const at::TensorOptions longs = call_.query.options().dtype(at::kLong);
-  const at::Tensor column = at::arange(block.columns, longs);
-  at::Tensor hidden = at::zeros({1, 1, 1, 1}, longs.dtype(at::kBool));
-  if (call_.causal) {
-    const at::Tensor row = at::arange(block.first, block.first + block.rows, longs).unsqueeze(-1);
-    hidden = hidden | (column > row + (key_length_ - query_length_));
+  const std::int64_t first = block.first + key_length_ - query_length_;
+  return at::arange(block.columns, longs) -
+         at::arange(first, first + block.rows, longs).unsqueeze(-1);
+}
+
+/// What mask, bias, key_lengths, window and causality exclude, in the smallest shape that
+/// broadcasts.
+at::Tensor ComposedProblem::hidden_by_structure(const Block& block) const {
+  at::Tensor hidden = at::zeros({1, 1, 1, 1}, call_.query.options().dtype(at::kBool));
+  if (call_.causal) hidden = hidden | (distances(block) > 0);
+  if (call_.window) hidden = hidden | (distances(block).abs_() >= *call_.window);
+  if (call_.key_lengths) {
+    const at::Tensor column = at::arange(block.columns, call_.key_lengths->options());
+    hidden = hidden | (column >= call_.key_lengths->view({-1, 1, 1, 1}));
   }
-  if (call_.key_lengths) hidden = hidden | (column >= call_.key_lengths->view({-1, 1, 1, 1}));
   if (call_.mask) hidden = hidden | part(as_rank4(*call_.mask), block).logical_not();
   if (call_.bias) hidden = hidden | (part(as_rank4(call_.bias->detach()), block) == -kInf);
   return hidden;

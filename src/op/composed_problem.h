@@ -66,6 +66,7 @@ class ComposedProblem {
   double scale;
 
  private:
+  at::Tensor distances(const Block& block) const;
   at::Tensor hidden_by_structure(const Block& block) const;
   at::Tensor never_seen() const;
 

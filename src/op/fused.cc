@@ -44,6 +44,9 @@ AttentionArgs<T> kernel_args(const AttentionCall& call, at::Tensor& lengths) {
   args.v_dim = call.value.size(3);
   args.scale = static_cast<float>(scale_of(call));
   args.causal = call.causal;
+  args.window = call.window.value_or(0);
+  args.dropout = call.dropout;
+  args.seed = static_cast<std::uint64_t>(call.seed.value_or(0));
   args.query = view<T>(call.query);
   args.key = view<T>(call.key);
   args.value = view<T>(call.value);

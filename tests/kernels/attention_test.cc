@@ -49,6 +49,48 @@ TEST_P(EveryScore, LongLengths) {
   }
 }
 
+/// Windows and lengths around the blocks of rows (96) and keys (128, 256), queries fewer and more
+/// than keys.
+TEST_P(EveryScore, Windows) {
+  Judge judge;
+  std::uint64_t seed = 0;
+  for (const std::int64_t window : {1, 2, 63, 64, 65, 100, 300, 5000}) {
+    for (const auto& [rows, keys] :
+         {std::pair{300, 300}, {97, 700}, {1, 400}, {300, 90}, {530, 530}}) {
+      if (++seed % kThin != 0) continue;
+      Options o = square(keys, 20);
+      o.query_length = rows;
+      o.window = window;
+      o.causal = seed % 2 == 0;
+      o.key_lengths = seed % 5 == 0;
+      o.mask = seed % 7 == 0;
+      o.seed = seed;
+      judge.check(o, seed % 3 == 0 ? thread_pool(2) : serial());
+    }
+  }
+}
+
+TEST_P(EveryScore, Dropout) {
+  Judge judge;
+  for (std::uint64_t seed = 1; seed <= 24; seed += kThin) {
+    Options o = square(seed % 4 == 0 ? 300 : 20 + 7 * static_cast<std::int64_t>(seed), 24);
+    o.dropout = seed % 3 == 0 ? 0.5 : 0.1;
+    o.causal = seed % 2 == 0;
+    o.d_lse = seed % 5 == 0;
+    o.batch = 2;
+    o.seed = seed;
+    judge.check(o, seed % 3 == 0 ? thread_pool(2) : serial());
+  }
+}
+
+TEST_P(EveryScore, PackedSequences) {
+  Judge judge;
+  for (std::uint64_t seed = 1; seed <= 50; seed += kThin) {
+    judge.check(packed(random_options(GetParam(), seed), seed),
+                seed % 2 == 0 ? thread_pool(2) : serial());
+  }
+}
+
 TEST_P(EveryScore, HeadDimensions) {
   Judge judge;
   for (std::int64_t dim = 1; dim <= 70; dim += kThin) {
@@ -70,7 +112,8 @@ TEST_P(EveryScore, RandomFeaturesOnEveryTarget) {
   for_each_target([&] {
     Judge judge;
     for (std::uint64_t seed = 1000; seed < 1020 && !HasFailure(); seed += kThin) {
-      judge.check(random_options(GetParam(), seed), serial());
+      const Options o = random_options(GetParam(), seed);
+      judge.check(seed % 4 == 0 ? packed(o, seed) : o, serial());
     }
   });
 }

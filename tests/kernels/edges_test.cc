@@ -9,6 +9,7 @@
 
 #include "kernels/judge.h"
 #include "kernels/scratch.h"
+#include "ssa/philox.h"
 
 namespace ssa::test {
 namespace {
@@ -103,9 +104,10 @@ TEST(Edges, PoisonInRowsThatSeeNothing) {
 /// NaN and infinity in keys and values that no row may see change nothing, whatever hides them.
 TEST(Edges, PoisonInHiddenKeys) {
   for (const ScoreInfo& score : phi_scores()) {
-    for (int hider = 0; hider < 4; ++hider) {
+    for (int hider = 0; hider < 5; ++hider) {
       SCOPED_TRACE(::testing::Message() << score.name << ", hidden by " << hider);
-      Options o = base(33, 40);
+      Options o = base(33, hider == 4 ? 400 : 40);
+      o.window = hider == 4 ? 20 : 0;  // the first query stands at key 367 and sees from 348 on
       o.score = score.name;
       o.causal = hider == 3;
       o.key_lengths = hider == 0;
@@ -113,8 +115,9 @@ TEST(Edges, PoisonInHiddenKeys) {
       o.bias = hider == 2;
       Inputs<float> clean = make_inputs(o);
       clean.key_lengths = {17, 17};
-      const std::vector<std::int64_t> hidden =
-          hider == 0 ? std::vector<std::int64_t>{17, 25, 39} : std::vector<std::int64_t>{0, 5, 39};
+      std::vector<std::int64_t> hidden{0, 5, 39};
+      if (hider == 0) hidden = {17, 25, 39};
+      if (hider == 4) hidden = {0, 256, 319, 320, 346, 347};
       for (std::int64_t b = 0; b < o.batch; ++b) {
         for (std::int64_t h = 0; h < o.query_heads; ++h) {
           for (std::int64_t i = 0; i < o.query_length; ++i) {
@@ -141,6 +144,26 @@ TEST(Edges, PoisonInHiddenKeys) {
       // The poisoned keys' own gradients are zero in both.
       EXPECT_TRUE(same_bits(a, b));
       for (const float v : all_values(b)) EXPECT_FALSE(std::isnan(v));
+    }
+  }
+}
+
+/// The time of a window grows with the length, not with its square: keys far outside it are not
+/// multiplied, not even by zero.
+TEST(Edges, KeysOutsideTheWindowDoNotMeetTheRow) {
+  Options o = base(600, 600);
+  o.window = 10;
+  o.causal = true;
+  Inputs<float> in = make_inputs(o);
+  for (std::int64_t j = 0; j < 200; ++j) *in.value.view().at(0, 0, j, 3) = kNan;
+  in.connect(o);
+  Results<float> r = run_fused(in, o, serial());
+  for (std::int64_t i = 0; i < o.query_length; ++i) {
+    const float out = *r.out.view().at(0, 0, i, 3);
+    if (i < 200) {
+      EXPECT_TRUE(std::isnan(out)) << i;
+    } else if (i >= 200 + 9 + 6) {  // strips of up to six rows share the last poisoned keys
+      EXPECT_TRUE(std::isfinite(out)) << i;
     }
   }
 }
@@ -214,6 +237,22 @@ TEST(Edges, ScoresOf1e38) {
       }
     }
   });
+}
+
+/// With few keys and scores of some −100, the sink is nearly the whole normaliser, but lse, which
+/// is without it, has gradients as large as ever.
+TEST(Edges, KeysThatVanishBesideTheSink) {
+  for (const ScoreInfo& score : phi_scores()) {
+    Judge judge;
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+      Options o = base(40, 3);
+      o.score = score.name;
+      o.d_lse = true;
+      o.magnitude = 60;
+      o.seed = seed;
+      judge.check(o, serial());
+    }
+  }
 }
 
 /// Values so large that sums without a running maximum overflow, and scores that allow to go
@@ -450,6 +489,176 @@ TEST(Threads, PoolRunsEveryTaskOnceAndPassesErrorsOn) {
   pool.run(0, [](std::int64_t) { FAIL(); });
 }
 
+/// Scores of 0 and values that are the unit matrix: out is the weights themselves.
+TEST(Dropout, FallsByTheWordsOnEveryTarget) {
+  for_each_target([] {
+    for (const bool mask : {false, true}) {
+      Options o = base(90, 600);  // blocks of keys that do not end where groups of 64 do
+      o.v_dim = 600;
+      o.dropout = 0.3;
+      o.mask = mask;
+      o.magnitude = 0;
+      Inputs<float> in = make_inputs(o);
+      if (mask) in.mask.each([](bool& x) { x = true; });
+      std::int64_t element = 0;
+      in.value.each([&](float& x) {
+        x = element % 600 == element / 600 % 600 ? 1.0f : 0.0f;
+        ++element;
+      });
+      in.connect(o);
+      in.args.seed = 0x0123456789abcdef;
+      in.args.first_sequence = 5;
+      Results<float> r(o);
+      attention_forward(in.args, r.out.view(), r.lse.data(), serial());
+      for (std::int64_t b = 0; b < o.batch; ++b) {
+        for (std::int64_t h = 0; h < o.query_heads; ++h) {
+          for (std::int64_t i = 0; i < o.query_length; ++i) {
+            for (std::int64_t group = 0; group * 64 < 600; ++group) {
+              const auto words = dropout_words(0x0123456789abcdef, 5 + b, h, i, group);
+              for (std::int64_t j = group * 64; j < std::min<std::int64_t>(600, group * 64 + 64);
+                   ++j) {
+                const bool falls = words[j - group * 64] < dropout_threshold(0.3);
+                ASSERT_EQ(*r.out.view().at(b, h, i, j) == 0, falls) << b << h << i << " " << j;
+              }
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Dropout, DoesNotDependOnThreads) {
+  Options o = base(300, 300);
+  o.batch = o.query_heads = o.kv_heads = 1;
+  o.dropout = 0.4;
+  const Inputs<float> in = make_inputs(o);
+  Results<float> one(o), many(o);
+  attention_forward(in.args, one.out.view(), one.lse.data(), serial());
+  attention_forward(in.args, many.out.view(), many.lse.data(), pretend(7));
+  EXPECT_EQ(values_of(one.out), values_of(many.out));
+  o.dropout = 0;
+  const Inputs<float> without = make_inputs(o);
+  Results<float> plain(o);
+  attention_forward(without.args, plain.out.view(), plain.lse.data(), serial());
+  EXPECT_EQ(plain.lse, one.lse);  // the normaliser is not changed
+}
+
+/// Whatever other sequences hold, a packed sequence has the bits of a call of its own.
+TEST(Packed, SequencesAreCallsOfTheirOwn) {
+  Options o = base(0, 0);
+  o.batch = 1;
+  o.query_lengths = {12, 1, 0, 130, 40};
+  o.key_lengths_packed = {12, 7, 5, 130, 0};
+  o.query_length = 183;
+  o.key_length = 154;
+  o.causal = true;
+  o.dropout = 0.2;
+  o.layout = Layout::kTokenMajor;
+  Inputs<float> in = make_inputs(o);
+  for (std::int64_t j = 20; j < 24; ++j) *in.key.view().at(0, 1, j, 3) = kNan;  // seen by no query
+  *in.value.view().at(0, 0, 24 + 129, 0) = kNan;
+  in.connect(o);
+  Results<float> together = run_fused(in, o, serial());
+  std::int64_t query = 0, key = 0;
+  for (std::size_t s = 0; s < o.query_lengths.size(); ++s) {
+    Options one = o;
+    one.query_length = o.query_lengths[s];
+    one.key_length = o.key_lengths_packed[s];
+    one.query_lengths.clear();
+    AttentionArgs<float> args = in.args;
+    args.cu_query = args.cu_key = nullptr;
+    args.query_length = one.query_length;
+    args.key_length = one.key_length;
+    args.first_sequence = static_cast<std::int64_t>(s);
+    args.query.data = in.args.query.at(0, 0, query);
+    args.key.data = in.args.key.at(0, 0, key);
+    args.value.data = in.args.value.at(0, 0, key);
+    Results<float> alone(one);
+    attention_forward(args, alone.out.view(), alone.lse.data(), serial());
+    View4<const float> d_out = std::as_const(in.d_out).view();
+    d_out.data = d_out.at(0, 0, query);
+    attention_backward(args, std::as_const(alone.out).view(), alone.lse.data(), d_out, nullptr,
+                       alone.gradients, serial());
+    const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+    for (std::int64_t h = 0; h < o.query_heads; ++h) {
+      for (std::int64_t i = 0; i < one.query_length; ++i) {
+        EXPECT_TRUE(same(alone.lse[h * one.query_length + i],
+                         together.lse[h * o.query_length + query + i]));
+        for (std::int64_t c = 0; c < o.v_dim; ++c) {
+          EXPECT_TRUE(
+              same(*alone.out.view().at(0, h, i, c), *together.out.view().at(0, h, query + i, c)));
+        }
+        for (std::int64_t c = 0; c < o.qk_dim; ++c) {
+          EXPECT_TRUE(same(*alone.d_query.view().at(0, h, i, c),
+                           *together.d_query.view().at(0, h, query + i, c)));
+        }
+      }
+    }
+    for (std::int64_t h = 0; h < o.kv_heads; ++h) {
+      for (std::int64_t j = 0; j < one.key_length; ++j) {
+        EXPECT_TRUE(
+            same(*alone.d_key.view().at(0, h, j, 0), *together.d_key.view().at(0, h, key + j, 0)));
+        EXPECT_TRUE(same(*alone.d_value.view().at(0, h, j, 0),
+                         *together.d_value.view().at(0, h, key + j, 0)));
+      }
+    }
+    query += one.query_length;
+    key += one.key_length;
+  }
+}
+
+TEST(Packed, LongSequencesAreSplitAmongThreads) {
+  Judge judge;
+  for (std::uint64_t seed = 1; seed <= 12; seed += kThin) {
+    Options o = packed(base(0, 0), seed);
+    for (std::vector<std::int64_t>* lengths : {&o.query_lengths, &o.key_lengths_packed}) {
+      lengths->push_back(400);
+    }
+    o.query_length += 400;
+    o.key_length += 400;
+    o.query_heads = o.kv_heads = 1;
+    o.seed = seed;
+    o.causal = seed % 2 == 0;
+    judge.check(o, pretend(8));
+  }
+}
+
+TEST(Arguments, BadPackedOnesAreRefusedByName) {
+  struct Bad {
+    std::string_view words;
+    std::vector<std::int64_t> query, key;
+    bool bias = false;
+    std::int64_t batch = 1;
+  };
+  const Bad cases[] = {
+      {"cu_query[0] must be 0, got 1", {1, 5}, {0, 7}},
+      {"cu_key must not decrease, but cu_key[1] = 8 and cu_key[2] = 7", {0, 2, 5}, {0, 8, 7}},
+      {"cu_query[2] must be the length 5, got 6", {0, 2, 6}, {0, 4, 7}},
+      {"cu_key[1] must be the length 7, got 0", {0, 5}, {0, 0}},
+      {"packed sequences take no mask, bias or key_lengths", {0, 5}, {0, 7}, true},
+      {"packed sequences need a batch of 1, got 2", {0, 5}, {0, 7}, false, 2},
+  };
+  for (const Bad& bad : cases) {
+    Options o = base(5, 7);
+    o.batch = bad.batch;
+    o.bias = bad.bias;
+    const Inputs<float> in = make_inputs(o);
+    AttentionArgs<float> args = in.args;
+    args.sequences = static_cast<std::int64_t>(bad.query.size()) - 1;
+    args.cu_query = bad.query.data();
+    args.cu_key = bad.key.data();
+    Results<float> r(o);
+    try {
+      attention_forward(args, r.out.view(), r.lse.data(), serial());
+      ADD_FAILURE() << "accepted, expected: " << bad.words;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string_view(error.what()).find(bad.words), std::string_view::npos)
+          << error.what();
+    }
+  }
+}
+
 TEST(Arguments, BadOnesAreRefusedByName) {
   struct Bad {
     std::string_view words;
@@ -477,6 +686,9 @@ TEST(Arguments, BadOnesAreRefusedByName) {
        }},
       {"score ssa needs parameter n", [](auto& a) { a.params[0].data = nullptr; }},
       {"scale must be finite", [](auto& a) { a.scale = kInf; }},
+      {"dropout must be in [0, 1), got 1", [](auto& a) { a.dropout = 1; }},
+      {"dropout must be in [0, 1), got nan", [](auto& a) { a.dropout = double{kNan}; }},
+      {"window must be >= 1, or 0 for none, got -4", [](auto& a) { a.window = -4; }},
       {"value has no data", [](auto& a) { a.value.data = nullptr; }},
   };
   const Options o = base(5, 7);

@@ -148,6 +148,10 @@ struct Options {
   bool shared_params = false;  ///< one value for all heads
   std::array<bool, 4> mask_broadcast{}, bias_broadcast{};
   Layout layout = Layout::kContiguous;
+  std::int64_t window = 0;
+  double dropout = 0;
+  /// Packed sequences; query_length and key_length are the sums.
+  std::vector<std::int64_t> query_lengths, key_lengths_packed;
   double magnitude = 1;                          ///< of query
   double scale = 0;                              ///< 0: 1/sqrt(qk_dim)
   std::array<double, kMaxScoreParams> params{};  ///< 0: spread around the initial values
@@ -166,6 +170,11 @@ inline std::ostream& operator<<(std::ostream& stream, const Options& o) {
                 << (o.mask ? " mask " + flags(o.mask_broadcast) : "")
                 << (o.bias ? " bias " + flags(o.bias_broadcast) : "")
                 << (o.infinite_bias ? " -inf" : "") << (o.key_lengths ? " key_lengths" : "")
+                << (o.window > 0 ? " window " + std::to_string(o.window) : "")
+                << (o.dropout > 0 ? " dropout " + std::to_string(o.dropout) : "")
+                << (o.query_lengths.empty()
+                        ? ""
+                        : " packed " + std::to_string(o.query_lengths.size()) + " sequences")
                 << (o.d_lse ? " d_lse" : "") << (o.shared_params ? " shared" : "") << " layout "
                 << static_cast<int>(o.layout) << " magnitude " << o.magnitude << " seed " << o.seed;
 }
@@ -200,6 +209,25 @@ inline Options random_options(std::string_view score, std::uint64_t seed) {
   o.layout = static_cast<Layout>(below(4));
   // 30: for softmax far beyond what the bound allows, so the running maximum works.
   o.magnitude = below(4) == 0 ? 30 : 1;
+  if (below(3) == 0) o.window = 1 + below(longest);
+  if (below(3) == 0) o.dropout = std::array{0.1, 0.3, 0.5}[below(3)];
+  return o;
+}
+
+/// Cuts the options' lengths, made longer, into sequences of any lengths, 0 included.
+inline Options packed(Options o, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  o.batch = 1;
+  o.mask = o.bias = o.infinite_bias = o.key_lengths = false;
+  o.query_length = o.key_length = 0;
+  for (std::uint64_t left = 1 + random() % 6; left > 0; --left) {
+    const auto rows = static_cast<std::int64_t>(random() % (random() % 3 == 0 ? 150 : 15));
+    const bool same = random() % 2 == 0;
+    o.query_lengths.push_back(rows);
+    o.key_lengths_packed.push_back(same ? rows : static_cast<std::int64_t>(random() % 150));
+    o.query_length += o.query_lengths.back();
+    o.key_length += o.key_lengths_packed.back();
+  }
   return o;
 }
 
@@ -210,7 +238,7 @@ struct Inputs {
   Tensor<ScoreType<T>> bias;
   Tensor<bool> mask;
   std::vector<ScoreType<T>> params[kMaxScoreParams], d_lse;
-  std::vector<std::int64_t> key_lengths;
+  std::vector<std::int64_t> key_lengths, cu_query, cu_key;
   AttentionArgs<T> args;
 
   void connect(const Options& o) {
@@ -223,6 +251,9 @@ struct Inputs {
     args.qk_dim = o.qk_dim;
     args.v_dim = o.v_dim;
     args.causal = o.causal;
+    args.window = o.window;
+    args.dropout = o.dropout;
+    args.seed = o.seed << 32 | 77;  // both words of the key
     // Rounded to float first, so that all see the same number.
     args.scale = static_cast<float>(
         o.scale != 0 ? o.scale : 1 / std::sqrt(double(std::max<std::int64_t>(1, o.qk_dim))));
@@ -232,6 +263,15 @@ struct Inputs {
     if (o.mask) args.mask = std::as_const(mask).view();
     if (o.bias) args.bias = std::as_const(bias).view();
     if (o.key_lengths) args.key_lengths = key_lengths.data();
+    if (!o.query_lengths.empty()) {
+      cu_query.assign(1, 0);
+      cu_key.assign(1, 0);
+      for (const std::int64_t n : o.query_lengths) cu_query.push_back(cu_query.back() + n);
+      for (const std::int64_t n : o.key_lengths_packed) cu_key.push_back(cu_key.back() + n);
+      args.sequences = static_cast<std::int64_t>(o.query_lengths.size());
+      args.cu_query = cu_query.data();
+      args.cu_key = cu_key.data();
+    }
     for (std::size_t k = 0; k < kMaxScoreParams; ++k) {
       args.params[k] = {params[k].data(), o.shared_params ? 0 : 1};
     }

@@ -28,7 +28,7 @@ def sink_of(score: str, params):
     return dict(zip(param_names(score), params, strict=True)).get(sink, torch.zeros(()))
 
 
-def hidden_pairs(query, key, mask=None, bias=None, key_lengths=None, causal=False):
+def hidden_pairs(query, key, mask=None, bias=None, key_lengths=None, causal=False, window=None):
     """bool (batch, query heads, query length, key length): pairs that do not take part."""
     (batch, heads, rows, _), columns = query.shape, key.shape[2]
     hidden = torch.zeros(batch, heads, rows, columns, dtype=torch.bool)
@@ -38,23 +38,26 @@ def hidden_pairs(query, key, mask=None, bias=None, key_lengths=None, causal=Fals
         hidden = hidden | (bias == -math.inf)
     if key_lengths is not None:
         hidden = hidden | (torch.arange(columns) >= key_lengths.view(-1, 1, 1, 1))
+    ahead = torch.arange(columns) - torch.arange(rows).unsqueeze(-1) - (columns - rows)
     if causal:
-        hidden = hidden | (torch.arange(columns) > torch.arange(rows).unsqueeze(-1) + (columns - rows))
+        hidden = hidden | (ahead > 0)
+    if window is not None:
+        hidden = hidden | (ahead.abs() >= window)
     return hidden
 
 
-def eager_attention(
-    query, key, value, *, score, params, mask=None, bias=None, key_lengths=None, causal=False, scale=None, factor=None
-):
+def eager_attention(query, key, value, *, score, params, bias=None, scale=None, factor=None, **options):
     """out, lse (empty where the score has none). `factor` multiplies the weights (dropout)."""
     if family_of(score) == "linear":
-        return row_maps.cosformer(query, key, value, key_lengths, causal, params[0][0].item()), query.new_empty(0)
+        return row_maps.cosformer(
+            query, key, value, options.get("key_lengths"), options.get("causal", False), params[0][0].item()
+        ), query.new_empty(0)
     groups = query.shape[1] // key.shape[1]
     scores = query @ key.repeat_interleave(groups, 1).transpose(2, 3)
     scores = scores * (query.shape[3] ** -0.5 if scale is None else scale)
     if bias is not None:
         scores = scores + bias
-    hidden = hidden_pairs(query, key, mask, bias, key_lengths, causal)
+    hidden = hidden_pairs(query, key, bias=bias, **options)
     scores = scores.masked_fill(hidden, 0)
     params = [p.view(-1, 1, 1) for p in params]
     empty = hidden.all(-1, keepdim=True)
@@ -166,7 +169,7 @@ def paths_of(score):
 
 def taken_by(score, **options):
     """Those of the options that the score has."""
-    refused = ("mask", "bias", "dropout", "seed") if family_of(score) == "linear" else ()
+    refused = ("mask", "bias", "dropout", "seed", "window") if family_of(score) == "linear" else ()
     return {name: value for name, value in options.items() if name not in refused}
 
 

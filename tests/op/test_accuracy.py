@@ -37,6 +37,7 @@ def test_every_score_with_every_feature(score, rows, columns):
             bias=torch.randn(2, 1, 1, columns, generator=generator).double(),
             key_lengths=torch.tensor([columns // 2, columns]),
             causal=True,
+            window=60,
             scale=0.7,
         ),
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import ssa_attention
 import torch
-from eager import Problem, eager_attention, operator
+from eager import Problem, check_error, eager_attention, operator
 
 
 def philox(counter, seed):
@@ -48,6 +48,25 @@ def test_forward_and_backward_use_the_documented_mask(p, causal):
     ours = problem.run(torch.float64, operator("composed"), causal=causal, dropout=p, seed=seed)
     for name in truth:
         torch.testing.assert_close(ours[name], truth[name], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("score", ["ssa", "sink", "ssmax"])
+def test_fused_kernels_drop_as_the_documented_mask(score):
+    """Forward and every gradient, by the error rule with eager PyTorch multiplied by numpy's mask."""
+    p, seed, shape = 0.3, 2**63 - 9, {"batch": 2, "heads": 4, "kv_heads": 2, "rows": 150, "columns": 170, "dim": 16}
+    factor = kept(seed, p, 2, 4, 150, 170) / (1 - p)
+    for causal in (False, True):
+        problem = Problem(5, score=score, **shape)
+        truth = problem.run(torch.float64, eager_attention, causal=causal, factor=factor.double())
+        eager = problem.run(torch.float32, eager_attention, causal=causal, factor=factor.float())
+        ours = problem.run(torch.float32, operator("fused"), causal=causal, dropout=p, seed=seed)
+        for name in ("out", "lse", "dq", "dk", "dv"):
+            check_error(name, ours[name], eager[name], truth[name], 2 if name in ("out", "lse") else 3)
+
+
+def test_both_paths_drop_the_same_weights():
+    fused, composed = (dropped_weights(100, 333, 0.4, seed=-5, kernel=kernel) == 0 for kernel in ("fused", "composed"))
+    assert torch.equal(fused, composed)
 
 
 def dropped_weights(rows, columns, p, **options):

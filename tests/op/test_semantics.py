@@ -12,6 +12,7 @@ from eager import Problem, eager_attention, hidden_pairs, operator
 
 KERNELS = pytest.mark.parametrize("kernel", ["fused", "composed"])
 DTYPE = {"fused": torch.float32, "composed": torch.float64}
+NAMES = ["out", "lse", "dq", "dk", "dv", "dn", "db"]
 
 
 def normal(*shape, dtype=torch.float32, seed=0):
@@ -48,6 +49,20 @@ def test_causal_is_aligned_at_the_bottom_right(kernel, rows, columns):
 
 
 @KERNELS
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("window", [1, 3, 70, 2**62])
+@pytest.mark.parametrize("rows, columns", [(9, 9), (3, 200), (150, 40), (260, 265)])
+def test_a_window_is_a_mask_by_distance(kernel, causal, window, rows, columns):
+    inputs = inputs_of(kernel, rows=rows, columns=columns)
+    hidden = hidden_pairs(*inputs[:2], causal=causal, window=window)[0, 0]
+    windowed = gradients(kernel, inputs, causal=causal, window=window)
+    for name, ours, masked in zip(NAMES, windowed, gradients(kernel, inputs, mask=~hidden), strict=True):
+        torch.testing.assert_close(ours, masked, msg=lambda text, name=name: f"{name}: {text}")
+    weights = ssa_attention.attention_weights(*inputs[:2], causal=causal, window=window)
+    assert torch.equal(weights != 0, ~hidden.expand_as(weights))
+
+
+@KERNELS
 def test_last_rows_of_a_long_sequence_see_their_past(kernel):
     """Decoding: the outputs for the last 3 queries are those of the whole sequence."""
     query, key, value, n, b = inputs_of(kernel, rows=9)
@@ -80,7 +95,7 @@ def test_mask_key_lengths_and_minus_infinity_say_the_same(kernel):
 
 @KERNELS
 @pytest.mark.parametrize("poison", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("hide", ["key_lengths", "mask", "bias", "causal mask"])
+@pytest.mark.parametrize("hide", ["key_lengths", "mask", "bias", "causal mask", "window"])
 def test_keys_that_no_row_sees_may_hold_anything(kernel, poison, hide):
     query, key, value, n, b = inputs_of(kernel)
     mask = torch.arange(9).expand(6, 9) < 7
@@ -90,14 +105,16 @@ def test_keys_that_no_row_sees_may_hold_anything(kernel, poison, hide):
         "bias": {"bias": torch.zeros(6, 9, dtype=key.dtype).masked_fill(~mask, -math.inf)},
         # Key 8 is open in the mask for the rows that causality keeps from it, and hidden for the last one.
         "causal mask": {"mask": mask | (torch.arange(6).view(6, 1) < 4), "causal": True},
+        # The first query stands at key 3.
+        "window": {"window": 2},
     }[hide]
     expected = gradients(kernel, [query, key, value, n, b], **options)
-    hidden = [8] if hide == "causal mask" else [7, 8]
+    hidden = {"causal mask": [8], "window": [0, 1]}.get(hide, [7, 8])
     key, value = key.clone(), value.clone()
     key[:, :, hidden] = poison
     value[:, :, hidden] = poison
     poisoned = gradients(kernel, [query, key, value, n, b], **options)
-    for name, ours, clean in zip(["out", "lse", "dq", "dk", "dv", "dn", "db"], poisoned, expected, strict=True):
+    for name, ours, clean in zip(NAMES, poisoned, expected, strict=True):
         assert torch.equal(ours, clean), name
     assert poisoned[3][:, :, hidden].abs().max() == 0 and poisoned[4][:, :, hidden].abs().max() == 0
 
@@ -278,7 +295,7 @@ def test_auto_takes_the_fused_path_where_it_can():
         (inputs, {}, "fused"),
         (inputs.double(), {}, "composed"),
         (inputs.bfloat16(), {}, "fused"),
-        (inputs, {"dropout": 0.1}, "composed"),
+        (inputs, {"dropout": 0.1}, "fused"),
     ]:
         ssa_attention.attention(query, query, query, **options)
         assert ssa_attention.last_attention_path() == path

@@ -113,6 +113,18 @@ def test_parameters_stay_float32_in_a_bfloat16_model():
     assert module.double()(torch.randn(1, 5, 16).double()).dtype == torch.float64
 
 
+def test_window_reaches_the_operator():
+    query, key, value = qkv()
+    module = Attention(4, window=3)
+    expected = attention(query, key, value, params=module.parameters_of_score(), window=3, causal=True)
+    assert torch.equal(module(query, key, value, causal=True), expected)
+    layer, inputs = SelfAttention(32, 4, causal=True, window=2), torch.randn(1, 6, 32)
+    changed = inputs.clone()
+    changed[:, 0] = 0
+    assert torch.equal(layer(changed)[:, 2:], layer(inputs)[:, 2:])
+    assert not torch.equal(layer(changed)[:, 1], layer(inputs)[:, 1])
+
+
 def test_dropout_only_in_training():
     query, key, value = qkv()
     module = Attention(4, dropout=0.5)
