@@ -58,6 +58,9 @@ struct AttentionProblem {
       nullptr;  ///< (batch): only keys [0, key_lengths[b]) exist; null = all
   /// Query i sees key j only if i' - j < window and, without causality, j - i' < window. 0 = none.
   std::int64_t window = 0;
+  /// Per query head: slope·|i' - j| is taken from the score before φ (ALiBi, arXiv 2108.12409).
+  /// Null = none.
+  HeadValues<const T> alibi_slopes{};
   /// Of the weights in out, after the normalisation: each becomes 0 with this probability, else is
   /// divided by 1 - dropout. Which ones fall: philox.h; its batch is first_sequence + batch row.
   double dropout = 0;

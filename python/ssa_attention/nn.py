@@ -116,8 +116,9 @@ class Attention(nn.Module):
     """`ssa_attention.attention` with score parameters that the module owns.
 
     Takes query, key and value that are already split into heads; no projections. Arguments of the
-    constructor: those of `ScoreParameters`, then `window`, `dropout` (used in training mode only; one seed
-    is drawn per call from torch's generator) and `kernel` as in `ssa_attention.attention`.
+    constructor: those of `ScoreParameters`, then `window`, `alibi_slopes` (kept as a buffer), `dropout`
+    (used in training mode only; one seed is drawn per call from torch's generator) and `kernel` as in
+    `ssa_attention.attention`.
     """
 
     def __init__(
@@ -130,6 +131,7 @@ class Attention(nn.Module):
         initial: Mapping[str, float] | None = None,
         frozen: Collection[str] | None = None,
         window: int | None = None,
+        alibi_slopes: Tensor | None = None,
         dropout: float = 0.0,
         kernel: Kernel = "auto",
     ) -> None:
@@ -143,6 +145,7 @@ class Attention(nn.Module):
             frozen=frozen,
         )
         self.window = window
+        self.register_buffer("alibi_slopes", alibi_slopes)
         self.dropout = dropout
         self.kernel: Kernel = kernel
 
@@ -165,6 +168,8 @@ class Attention(nn.Module):
         key_lengths: Tensor | None = None,
         causal: bool = False,
         scale: float | None = None,
+        cu_query: Tensor | None = None,
+        cu_key: Tensor | None = None,
     ) -> Tensor:
         """Shapes and meaning as in `ssa_attention.attention`; returns out (B, heads, T_q, D_v)."""
         return attention(
@@ -178,6 +183,9 @@ class Attention(nn.Module):
             key_lengths=key_lengths,
             causal=causal,
             window=self.window,
+            alibi_slopes=self.alibi_slopes,
+            cu_query=cu_query,
+            cu_key=cu_key,
             scale=scale,
             dropout=self.dropout if self.training else 0.0,
             kernel=self.kernel,
@@ -196,7 +204,8 @@ class SelfAttention(nn.Module):
         kv_heads: number of key and value heads (grouped heads); None: as many as query heads.
         causal: whether position i sees only positions up to i.
         bias: whether the projections have a bias.
-        score, per_head, parametrization, initial, frozen, window, dropout, kernel: as in `Attention`.
+        score, per_head, parametrization, initial, frozen, window, alibi_slopes, dropout, kernel: as in
+            `Attention`.
     """
 
     def __init__(
@@ -213,6 +222,7 @@ class SelfAttention(nn.Module):
         initial: Mapping[str, float] | None = None,
         frozen: Collection[str] | None = None,
         window: int | None = None,
+        alibi_slopes: Tensor | None = None,
         dropout: float = 0.0,
         kernel: Kernel = "auto",
     ) -> None:
@@ -236,6 +246,7 @@ class SelfAttention(nn.Module):
             initial=initial,
             frozen=frozen,
             window=window,
+            alibi_slopes=alibi_slopes,
             dropout=dropout,
             kernel=kernel,
         )
@@ -247,11 +258,13 @@ class SelfAttention(nn.Module):
         mask: Tensor | None = None,
         bias: Tensor | None = None,
         key_lengths: Tensor | None = None,
+        cu_lengths: Tensor | None = None,
     ) -> Tensor:
         """inputs (batch, length, width) to the same shape.
 
         mask (bool, True = may attend) and bias broadcast to (batch, heads, length, length);
         key_lengths, int64 (batch), is the number of real positions of each row, the rest being padding.
+        cu_lengths, int64 (N + 1), are the cumulative lengths of N sequences packed into a batch of 1.
         """
         batch, length, width = inputs.shape
 
@@ -265,6 +278,8 @@ class SelfAttention(nn.Module):
             mask=mask,
             bias=bias,
             key_lengths=key_lengths,
+            cu_query=cu_lengths,
+            cu_key=cu_lengths,
             causal=self.causal,
         )
         return self.output(out.transpose(1, 2).reshape(batch, length, width))

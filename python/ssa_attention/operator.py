@@ -110,6 +110,9 @@ def attention(
     key_lengths: Tensor | None = None,
     causal: bool = False,
     window: int | None = None,
+    alibi_slopes: Tensor | None = None,
+    cu_query: Tensor | None = None,
+    cu_key: Tensor | None = None,
     scale: float | None = None,
     dropout: float = 0.0,
     seed: int | None = None,
@@ -136,6 +139,12 @@ def attention(
         causal: query i sees key j only if j <= i' = i + T_k - T_q (aligned at the bottom right).
         window: query i sees key j only if i' - j < window and, without `causal`, j - i' < window; at
             least 1, None = no limit. Time grows with T_q · window.
+        alibi_slopes: (H_q) or (1), dtype as `n`, without gradient; slope · |i' - j| is taken from s before φ
+            (ALiBi, arXiv 2108.12409). Under SSA a weight so falls like a power of the distance.
+        cu_query, cu_key: int64 or int32 (N + 1), cumulative lengths of N sequences packed into a batch of 1:
+            sequence s has queries cu_query[s] … cu_query[s + 1] - 1, which see keys cu_key[s] …
+            cu_key[s + 1] - 1 only, and all positions count from its start. Both or neither; not together
+            with `mask`, `bias` or `key_lengths`.
         scale: default 1/sqrt(D).
         dropout: probability in [0, 1) with which each weight is set to 0; the others are divided by
             1 - dropout. Which ones depends on `seed` and the indices alone (docs/operator.md).
@@ -155,7 +164,7 @@ def attention(
     resolved = _resolve_params(score, params, {"n": n, "b": b}, query)
     out, lse = torch.ops.ssa.attention(
         query, key, value, score, resolved, mask, bias, key_lengths, causal, scale, dropout, seed, kernel,
-        window, None, None, None,
+        window, alibi_slopes, cu_query, cu_key,
     )  # fmt: skip
     return (out, lse) if return_lse else out
 
@@ -173,6 +182,7 @@ def attention_weights(
     key_lengths: Tensor | None = None,
     causal: bool = False,
     window: int | None = None,
+    alibi_slopes: Tensor | None = None,
     scale: float | None = None,
 ) -> Tensor:
     """The weights themselves, (B, H_q, T_q, T_k), float32 (float64 for float64), without gradient.
@@ -181,7 +191,9 @@ def attention_weights(
     Arguments as in `attention`. Rows sum to 1; a row that sees no key is 0.
     """
     resolved = _resolve_params(score, params, {"n": n, "b": b}, query)
-    return torch.ops.ssa.attention_weights(query, key, score, resolved, mask, bias, key_lengths, causal, scale, window)
+    return torch.ops.ssa.attention_weights(
+        query, key, score, resolved, mask, bias, key_lengths, causal, scale, window, alibi_slopes
+    )
 
 
 def merge(

@@ -41,6 +41,11 @@ struct Band {
   std::int64_t row_limit(std::int64_t j) const {
     return std::clamp<std::int64_t>(j - shift + before + 1, 0, rows);
   }
+  /// No query sees a key farther away.
+  std::int64_t farthest() const {
+    return std::max<std::int64_t>(
+        0, std::max(std::min(before, rows - 1 + shift), std::min(after, keys - 1 - shift)));
+  }
   /// Keys in front of this one are seen by no row; the band leaves out none behind it.
   std::int64_t first_seen() const { return start(0); }
 };

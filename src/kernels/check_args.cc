@@ -40,6 +40,11 @@ void check_sizes(const AttentionArgs<T>& args) {
             "attention: query_heads must be a multiple of kv_heads, got "
                 << args.query_heads << " query heads and " << args.kv_heads << " kv heads");
   SSA_CHECK(std::isfinite(args.scale), "attention: scale must be finite, got " << args.scale);
+  for (std::int64_t h = 0; h < args.query_heads && args.alibi_slopes.data != nullptr; ++h) {
+    const auto slope = args.alibi_slopes.data[h * args.alibi_slopes.stride];
+    SSA_CHECK(std::isfinite(slope),
+              "attention: alibi_slopes must be finite, head " << h << " has " << slope);
+  }
   SSA_CHECK(args.dropout >= 0 && args.dropout < 1,
             "attention: dropout must be in [0, 1), got " << args.dropout);
   SSA_CHECK(args.window >= 0, "attention: window must be >= 1, or 0 for none, got " << args.window);

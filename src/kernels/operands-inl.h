@@ -204,6 +204,12 @@ struct Visibility : Band {
   Visibility(const AttentionProblem<float>& a, Index b, Index h)
       : Band(a, b), args(&a), batch(b), head(h) {}
 
+  /// What ALiBi takes from the score for a unit of distance.
+  float slope() const {
+    const HeadValues<const float>& slopes = args->alibi_slopes;
+    return slopes.data == nullptr ? 0.0f : slopes.data[head * slopes.stride];
+  }
+
   /// Whether mask or bias may hide keys inside the band.
   bool filtered() const { return args->mask.data != nullptr || args->bias.data != nullptr; }
 
@@ -249,7 +255,7 @@ std::vector<Index> poisoned_hidden_keys(const AttentionArgs<T>& args, Index b, I
   return hidden;
 }
 
-/// Adds the bias to rows of scores and writes −inf where a key is hidden.
+/// Adds bias and ALiBi's penalty to rows of scores and writes −inf where a key is hidden.
 class ScoreFilter {
  public:
   static constexpr Index kMaxKeys = 512;  // of one call
@@ -266,6 +272,14 @@ class ScoreFilter {
     const FloatTag d;
     const Floats hidden = set(kMinusInfinity);
     const AttentionProblem<float>& args = *visibility_.args;
+    if (args.alibi_slopes.data != nullptr) {
+      const Floats slope = set(visibility_.slope());
+      for (Index j = 0; j < keys; j += kLanes) {
+        const Floats ahead = hn::Iota(d, static_cast<float>(first + j - i - visibility_.shift));
+        const Floats score = hn::NegMulAdd(slope, hn::Abs(ahead), hn::LoadU(d, scores + j));
+        hn::StoreU(score, d, scores + j);
+      }
+    }
     if (args.bias.data != nullptr && keys > 0) {
       const float* bias = row(args.bias, i, first, keys, bias_);
       for (Index j = 0; j < keys; j += kLanes) {
@@ -346,7 +360,7 @@ struct HeadScore {
 /// How the scores of a query block become weights.
 enum class Mode {
   kBounded,  ///< |φ2| <= kSafePhi2 proven: no maximum needed; rows see all keys up to their limit
-  kBoundedFiltered,  ///< the same, but a mask or window hides keys
+  kBoundedFiltered,  ///< the same, but a mask or window hides keys, or ALiBi changes scores
   kGeneral,          ///< running maximum; anything may be hidden
 };
 
@@ -361,12 +375,15 @@ template <class Score>
 Mode choose_mode(const Visibility& visibility, float q2, float k2, HeadScore<Score> score) {
   if constexpr (kCountsKeys<Score>) score.see(visibility.keys);
   if (visibility.args->bias.data != nullptr) return Mode::kGeneral;
-  const Floats bound = set(std::sqrt(q2) * std::sqrt(k2) * 1.0001f);  // rounding of the sums
-  const float high = hn::GetLane(score.phi2(bound));
-  const float low = hn::GetLane(score.phi2(hn::Neg(bound)));
+  const float bound = std::sqrt(q2) * std::sqrt(k2) * 1.0001f;  // rounding of the sums
+  const float penalty = visibility.slope() * static_cast<float>(visibility.farthest());
+  const float high = hn::GetLane(score.phi2(set(bound + std::max(0.0f, -penalty))));
+  const float low = hn::GetLane(score.phi2(set(-bound - std::max(0.0f, penalty))));
   if (!(high < kSafePhi2 && low > -kSafePhi2)) return Mode::kGeneral;
-  const bool hides = visibility.args->mask.data != nullptr || visibility.args->window > 0;
-  return hides ? Mode::kBoundedFiltered : Mode::kBounded;
+  const AttentionProblem<float>& args = *visibility.args;
+  const bool filters =
+      args.mask.data != nullptr || args.window > 0 || args.alibi_slopes.data != nullptr;
+  return filters ? Mode::kBoundedFiltered : Mode::kBounded;
 }
 
 }  // namespace HWY_NAMESPACE

@@ -96,7 +96,11 @@ void plain_row(const AttentionArgs<T>& args, std::int64_t b, std::int64_t h, std
     for (std::int64_t d = 0; d < args.qk_dim; ++d) {
       dot += *args.query.at(b, h, i, d) * *args.key.at(b, kv, j, d);
     }
-    const T score = args.scale * dot + bias;
+    T score = args.scale * dot + bias;
+    if (args.alibi_slopes.data != nullptr) {
+      score -= args.alibi_slopes.data[h * args.alibi_slopes.stride] *
+               static_cast<T>(std::abs(position - j));
+    }
     if (score == kNone) continue;
     row.visible[j] = true;
     row.score[j] = score;

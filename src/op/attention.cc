@@ -29,23 +29,41 @@ std::vector<at::Tensor> call_attention_backward(const BackwardCall& b) {
 
 AttentionResult attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                           const AttentionOptions& options) {
-  AttentionCall call{query,          key,           value,           options.score,
-                     options.params, options.mask,  options.bias,    options.key_lengths,
-                     options.causal, options.scale, options.dropout, options.seed,
-                     options.kernel, options.window};
+  AttentionCall call{query,
+                     key,
+                     value,
+                     options.score,
+                     options.params,
+                     options.mask,
+                     options.bias,
+                     options.key_lengths,
+                     options.causal,
+                     options.scale,
+                     options.dropout,
+                     options.seed,
+                     options.kernel,
+                     options.window,
+                     options.alibi_slopes,
+                     options.cu_query,
+                     options.cu_key};
   const auto [out, lse] = call_attention(call);
   return {out, lse};
 }
 
 at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key,
                              const AttentionOptions& options) {
-  using Weights = at::Tensor(const at::Tensor&, const at::Tensor&, std::string_view, at::TensorList,
-                             const OptionalTensor&, const OptionalTensor&, const OptionalTensor&,
-                             bool, std::optional<double>, std::optional<std::int64_t>);
+  TORCH_CHECK_VALUE(!options.cu_query && !options.cu_key,
+                    "ssa::attention_weights: packed sequences (cu_query, cu_key) have no common "
+                    "matrix of weights; call it for each sequence");
+  using Weights =
+      at::Tensor(const at::Tensor&, const at::Tensor&, std::string_view, at::TensorList,
+                 const OptionalTensor&, const OptionalTensor&, const OptionalTensor&, bool,
+                 std::optional<double>, std::optional<std::int64_t>, const OptionalTensor&);
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("ssa::attention_weights", "").typed<Weights>();
   return op.call(query, key, options.score, options.params, options.mask, options.bias,
-                 options.key_lengths, options.causal, options.scale, options.window);
+                 options.key_lengths, options.causal, options.scale, options.window,
+                 options.alibi_slopes);
 }
 
 }  // namespace ssa

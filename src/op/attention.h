@@ -21,6 +21,10 @@ struct AttentionOptions {
   bool causal = false;
   std::optional<double> scale;         ///< default 1/sqrt(head dimension)
   std::optional<std::int64_t> window;  ///< only keys nearer than this to the query's position
+  /// (H_q) or (1): slope · distance is taken from the score before φ.
+  std::optional<at::Tensor> alibi_slopes;
+  /// int64 or int32, cumulative lengths of sequences packed into a batch of 1; both or neither.
+  std::optional<at::Tensor> cu_query, cu_key;
   double dropout = 0.0;
   std::optional<std::int64_t> seed;
   std::string kernel = "auto";  ///< "auto", "fused" or "composed"

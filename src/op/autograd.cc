@@ -19,6 +19,9 @@ variable_list saved_tensors(const AttentionCall& call, const at::Tensor& out,
                         call.mask.value_or(at::Tensor()),
                         call.bias.value_or(at::Tensor()),
                         call.key_lengths.value_or(at::Tensor()),
+                        call.alibi_slopes.value_or(at::Tensor()),
+                        call.cu_query.value_or(at::Tensor()),
+                        call.cu_key.value_or(at::Tensor()),
                         out,
                         lse};
   tensors.insert(tensors.end(), call.params.begin(), call.params.end());
@@ -36,9 +39,12 @@ void restore_tensors(const variable_list& tensors, BackwardCall& backward) {
   call.mask = optional(tensors[3]);
   call.bias = optional(tensors[4]);
   call.key_lengths = optional(tensors[5]);
-  backward.out = tensors[6];
-  backward.lse = tensors[7];
-  call.params.assign(tensors.begin() + 8, tensors.end());
+  call.alibi_slopes = optional(tensors[6]);
+  call.cu_query = optional(tensors[7]);
+  call.cu_key = optional(tensors[8]);
+  backward.out = tensors[9];
+  backward.lse = tensors[10];
+  call.params.assign(tensors.begin() + 11, tensors.end());
 }
 
 struct AttentionNode : torch::autograd::Function<AttentionNode> {

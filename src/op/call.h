@@ -29,6 +29,8 @@ struct AttentionCall {
   std::optional<std::int64_t> window = std::nullopt;
   std::optional<at::Tensor> alibi_slopes = std::nullopt, cu_query = std::nullopt,
                             cu_key = std::nullopt;
+  /// Not of the schema: dropout's counter of the first batch row.
+  std::int64_t first_sequence = 0;
 };
 
 /// What the backward pass needs beyond the call: the forward's results, the gradients that come in,
@@ -98,11 +100,15 @@ std::vector<at::Tensor> differentiable_inputs(const AttentionCall& call);
 /// Throws c10::ValueError / TypeError / NotImplementedError naming the argument.
 void check_call(const AttentionCall& call);
 
-/// Values: score parameters in their range, key_lengths inside [0, key length].
+/// Values: score parameters in their range, key_lengths inside [0, key length], cumulative lengths
+/// from 0 to the length without a step down.
 void check_values(const AttentionCall& call);
 
 /// "fused" or "composed"; an error where kernel="fused" cannot be had.
 std::string_view choose_path(const AttentionCall& call);
+
+/// cu_query or cu_key as int64 on the CPU, contiguous.
+at::Tensor cumulative(const at::Tensor& cu);
 
 /// The factor on query·key: the call's own, or 1/sqrt(head dimension).
 double scale_of(const AttentionCall& call);

@@ -27,15 +27,6 @@ const ScoreInfo& score_of(const AttentionCall& call) {
   return *found;
 }
 
-void check_not_built(const AttentionCall& call) {
-  const std::pair<const char*, bool> arguments[] = {{"alibi_slopes", call.alibi_slopes.has_value()},
-                                                    {"cu_query", call.cu_query.has_value()},
-                                                    {"cu_key", call.cu_key.has_value()}};
-  for (const auto& [name, given] : arguments) {
-    TORCH_CHECK_NOT_IMPLEMENTED(!given, kOp, "argument ", name, " is not built yet; pass None");
-  }
-}
-
 void check_query_key_value(const AttentionCall& call) {
   const auto& [query, key, value] = std::tie(call.query, call.key, call.value);
   const std::pair<const char*, const at::Tensor*> tensors[] = {
@@ -138,12 +129,71 @@ void check_hidden_keys(const AttentionCall& call) {
   }
 }
 
+void check_alibi(const AttentionCall& call) {
+  if (!call.alibi_slopes) return;
+  const at::Tensor& slopes = *call.alibi_slopes;
+  const c10::SymInt query_heads = call.query.sym_size(1);
+  TORCH_CHECK_TYPE(slopes.scalar_type() == compute_type(call), kOp, "alibi_slopes must be ",
+                   compute_type(call), " with a query of ", call.query.scalar_type(), ", got ",
+                   slopes.scalar_type());
+  TORCH_CHECK_VALUE(
+      slopes.dim() == 1 && (slopes.sym_size(0) == 1 || slopes.sym_size(0) == query_heads), kOp,
+      "alibi_slopes must have shape [1] or [query heads] = [", query_heads, "], got ",
+      slopes.sym_sizes());
+  TORCH_CHECK_VALUE(slopes.device() == call.query.device(), kOp, "alibi_slopes is on ",
+                    slopes.device(), " but query is on ", call.query.device());
+  TORCH_CHECK_VALUE(!slopes.requires_grad(), kOp,
+                    "alibi_slopes are fixed and have no gradient; pass alibi_slopes.detach(), or a "
+                    "bias for penalties that are learnt");
+}
+
+void check_packed(const AttentionCall& call) {
+  TORCH_CHECK_VALUE(call.cu_query.has_value() == call.cu_key.has_value(), kOp,
+                    "cu_query and cu_key must be given together; only ",
+                    call.cu_query ? "cu_query" : "cu_key", " is");
+  if (!call.cu_query) return;
+  const std::pair<const char*, bool> arguments[] = {{"mask", call.mask.has_value()},
+                                                    {"bias", call.bias.has_value()},
+                                                    {"key_lengths", call.key_lengths.has_value()}};
+  for (const auto& [name, given] : arguments) {
+    TORCH_CHECK_VALUE(!given, kOp, "packed sequences (cu_query, cu_key) take no ", name);
+  }
+  TORCH_CHECK_VALUE(call.query.sym_size(0) == 1, kOp,
+                    "packed sequences (cu_query, cu_key) lie in a batch of 1, got query ",
+                    call.query.sym_sizes());
+  for (const auto& [name, cu] :
+       {std::pair{"cu_query", &*call.cu_query}, std::pair{"cu_key", &*call.cu_key}}) {
+    TORCH_CHECK_TYPE(cu->scalar_type() == at::kLong || cu->scalar_type() == at::kInt, kOp, name,
+                     " must be int64 or int32, got ", cu->scalar_type());
+    TORCH_CHECK_VALUE(cu->dim() == 1 && cu->sym_size(0) >= 1, kOp, name,
+                      " must have one dimension of (number of sequences) + 1 elements, got shape ",
+                      cu->sym_sizes());
+  }
+  TORCH_CHECK_VALUE(call.cu_query->sym_size(0) == call.cu_key->sym_size(0), kOp,
+                    "cu_query and cu_key must have the same number of elements, got ",
+                    call.cu_query->sym_sizes(), " and ", call.cu_key->sym_sizes());
+}
+
+void check_cumulative(const char* name, const at::Tensor& given, std::int64_t length) {
+  const at::Tensor cu = cumulative(given);
+  const std::int64_t* value = cu.const_data_ptr<std::int64_t>();
+  const std::int64_t last = cu.numel() - 1;
+  TORCH_CHECK_VALUE(value[0] == 0, kOp, name, "[0] must be 0, got ", value[0]);
+  for (std::int64_t s = 0; s < last; ++s) {
+    TORCH_CHECK_VALUE(value[s] <= value[s + 1], kOp, name, " must not decrease, but ", name, "[", s,
+                      "] = ", value[s], " and ", name, "[", s + 1, "] = ", value[s + 1]);
+  }
+  TORCH_CHECK_VALUE(value[last] == length, kOp, "the last element of ", name,
+                    " must be the length ", length, ", got ", value[last]);
+}
+
 /// What linear attention cannot do: there is no score that a bias or mask could change.
 void check_linear(const AttentionCall& call) {
   if (score_of(call).family != ScoreFamily::kLinear) return;
   const std::pair<const char*, bool> arguments[] = {{"mask", call.mask.has_value()},
                                                     {"bias", call.bias.has_value()},
                                                     {"window", call.window.has_value()},
+                                                    {"alibi_slopes", call.alibi_slopes.has_value()},
                                                     {"dropout", call.dropout > 0}};
   for (const auto& [name, given] : arguments) {
     TORCH_CHECK_VALUE(!given, kOp, "score \"", call.score, "\" is linear attention and takes no ",
@@ -187,10 +237,11 @@ thread_local std::optional<std::int64_t> last_seed;
 }  // namespace
 
 void check_call(const AttentionCall& call) {
-  check_not_built(call);
   check_query_key_value(call);
   check_params(call);
   check_hidden_keys(call);
+  check_alibi(call);
+  check_packed(call);
   check_linear(call);
   TORCH_CHECK_VALUE(!call.scale || std::isfinite(*call.scale), kOp, "scale must be finite, got ",
                     *call.scale);
@@ -224,6 +275,18 @@ void check_values(const AttentionCall& call) {
                       "\" must be one number for all heads, at least the length ", longest,
                       ", got ", length);
   }
+  if (call.alibi_slopes) {
+    const at::Tensor slopes = call.alibi_slopes->detach().to(at::kCPU, at::kDouble).contiguous();
+    for (std::int64_t head = 0; head < slopes.numel(); ++head) {
+      const double slope = slopes.const_data_ptr<double>()[head];
+      TORCH_CHECK_VALUE(std::isfinite(slope), kOp, "alibi_slopes must be finite, got ", slope,
+                        " at index ", head);
+    }
+  }
+  if (call.cu_query) {
+    check_cumulative("cu_query", *call.cu_query, call.query.size(2));
+    check_cumulative("cu_key", *call.cu_key, call.key.size(2));
+  }
   if (call.key_lengths) {
     const at::Tensor lengths = call.key_lengths->to(at::kCPU).contiguous();
     const std::int64_t key_length = call.key.size(2);
@@ -244,6 +307,8 @@ std::string_view choose_path(const AttentionCall& call) {
                     "kernel=\"fused\" cannot run this call: ", obstacle);
   return obstacle.empty() ? "fused" : "composed";
 }
+
+at::Tensor cumulative(const at::Tensor& cu) { return cu.to(at::kCPU, at::kLong).contiguous(); }
 
 double scale_of(const AttentionCall& call) {
   const std::int64_t dim = call.query.size(3);

@@ -261,7 +261,74 @@ std::vector<at::Tensor> linear_backward(const BackwardCall& backward) {
 
 }  // namespace
 
+namespace {
+
+/// A packed sequence as a call of its own; its tensors are views.
+struct Sequence {
+  AttentionCall call;
+  std::int64_t first_query, first_key;
+
+  at::Tensor queries(const at::Tensor& whole) const {
+    return whole.narrow(2, first_query, call.query.size(2));
+  }
+  at::Tensor keys(const at::Tensor& whole) const {
+    return whole.narrow(2, first_key, call.key.size(2));
+  }
+};
+
+std::vector<Sequence> sequences_of(const AttentionCall& packed) {
+  const at::Tensor cu_query = cumulative(*packed.cu_query), cu_key = cumulative(*packed.cu_key);
+  const std::int64_t *query = cu_query.const_data_ptr<std::int64_t>(),
+                     *key = cu_key.const_data_ptr<std::int64_t>();
+  std::vector<Sequence> sequences;
+  for (std::int64_t s = 0; s + 1 < cu_query.numel(); ++s) {
+    AttentionCall call = packed;
+    call.cu_query.reset();
+    call.cu_key.reset();
+    call.first_sequence = s;
+    call.query = packed.query.narrow(2, query[s], query[s + 1] - query[s]);
+    call.key = packed.key.narrow(2, key[s], key[s + 1] - key[s]);
+    call.value = packed.value.narrow(2, key[s], key[s + 1] - key[s]);
+    sequences.push_back({std::move(call), query[s], key[s]});
+  }
+  return sequences;
+}
+
+std::vector<at::Tensor> packed_backward(const BackwardCall& packed) {
+  const std::vector<at::Tensor> inputs = differentiable_inputs(packed.call);
+  std::vector<at::Tensor> results;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (packed.wanted[i]) results.push_back(at::zeros_like(inputs[i]));
+  }
+  for (const Sequence& s : sequences_of(packed.call)) {
+    const auto queries = [&](const at::Tensor& whole) {
+      return whole.dim() < 3 ? whole : s.queries(whole);  // a score without lse has an empty one
+    };
+    BackwardCall one{s.call, queries(packed.out), queries(packed.lse), {}, {}, packed.wanted};
+    if (packed.grad_out) one.grad_out = queries(*packed.grad_out);
+    if (packed.grad_lse) one.grad_lse = queries(*packed.grad_lse);
+    const std::vector<at::Tensor> own = composed_backward(one);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!packed.wanted[i]) continue;
+      const at::Tensor& whole = results[next];
+      const at::Tensor part = i == 0 ? s.queries(whole) : i <= 2 ? s.keys(whole) : whole;
+      i <= 2 ? part.copy_(own[next]) : part.add_(own[next]);
+      ++next;
+    }
+  }
+  return results;
+}
+
+}  // namespace
+
 void composed_forward(const AttentionCall& call, const at::Tensor& out, const at::Tensor& lse) {
+  if (call.cu_query) {
+    for (const Sequence& s : sequences_of(call)) {
+      composed_forward(s.call, s.queries(out), lse.dim() == 3 ? s.queries(lse) : lse);
+    }
+    return;
+  }
   out.zero_();
   switch (find_score(call.score).family) {
     case ScoreFamily::kPhi:
@@ -274,6 +341,7 @@ void composed_forward(const AttentionCall& call, const at::Tensor& out, const at
 }
 
 std::vector<at::Tensor> composed_backward(const BackwardCall& backward) {
+  if (backward.call.cu_query) return packed_backward(backward);
   if (find_score(backward.call.score).family == ScoreFamily::kLinear) {
     return linear_backward(backward);
   }

@@ -69,6 +69,12 @@ at::Tensor ComposedProblem::distances(const Block& block) const {
          at::arange(first, first + block.rows, longs).unsqueeze(-1);
 }
 
+/// ALiBi: slope·|distance| off the scores.
+void ComposedProblem::subtract_distances(const Block& block, const at::Tensor& scores) const {
+  const at::Tensor slopes = call_.alibi_slopes->view({1, -1, 1, 1});
+  scores.sub_(distances(block).abs_().to(type_) * slopes);
+}
+
 /// What mask, bias, key_lengths, window and causality exclude, in the smallest shape that
 /// broadcasts.
 at::Tensor ComposedProblem::hidden_by_structure(const Block& block) const {
@@ -115,6 +121,7 @@ BlockScores ComposedProblem::scores(const Block& block) const {
   const at::Tensor keys = key.narrow(2, 0, block.columns).transpose(2, 3);
   result.scores = grouped_matmul(query_rows(block), keys).mul_(scale);
   if (call_.bias) result.scores.add_(part(as_rank4(call_.bias->detach()), block));
+  if (call_.alibi_slopes) subtract_distances(block, result.scores);
   const at::Tensor structure = hidden_by_structure(block);
   result.hidden = (result.scores == -kInf).logical_or_(structure);
   result.scores.masked_fill_(result.hidden, 0);
@@ -145,8 +152,8 @@ at::Tensor ComposedProblem::sink2() const {
 
 at::Tensor ComposedProblem::dropout_factor(const Block& block) const {
   if (call_.dropout <= 0) return {};
-  return dropout_keeps(*call_.seed, call_.dropout, batch_, query_heads_, block.first, block.rows,
-                       block.columns, call_.query.device())
+  return dropout_keeps(*call_.seed, call_.dropout, call_.first_sequence, batch_, query_heads_,
+                       block.first, block.rows, block.columns, call_.query.device())
       .to(type_)
       .mul_(1.0 / (1.0 - call_.dropout));
 }

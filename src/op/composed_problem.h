@@ -67,6 +67,7 @@ class ComposedProblem {
 
  private:
   at::Tensor distances(const Block& block) const;
+  void subtract_distances(const Block& block, const at::Tensor& scores) const;
   at::Tensor hidden_by_structure(const Block& block) const;
   at::Tensor never_seen() const;
 

@@ -9,15 +9,15 @@
 
 namespace ssa {
 
-at::Tensor dropout_keeps(std::int64_t seed, double dropout, std::int64_t batch, std::int64_t heads,
-                         std::int64_t first_row, std::int64_t rows, std::int64_t columns,
-                         at::Device device) {
+at::Tensor dropout_keeps(std::int64_t seed, double dropout, std::int64_t first_sequence,
+                         std::int64_t batch, std::int64_t heads, std::int64_t first_row,
+                         std::int64_t rows, std::int64_t columns, at::Device device) {
   at::Tensor keeps = at::empty({batch, heads, rows, columns}, at::kBool);
   bool* data = keeps.data_ptr<bool>();
   const std::uint32_t threshold = dropout_threshold(dropout);
   constexpr auto kGroup = static_cast<std::int64_t>(kDropoutGroup);
   at_parallel().run(batch * heads * rows, [&](std::int64_t index) {
-    const auto sequence = static_cast<std::uint32_t>(index / rows / heads);
+    const auto sequence = static_cast<std::uint32_t>(first_sequence + index / rows / heads);
     const auto head = static_cast<std::uint32_t>(index / rows % heads);
     const auto row = static_cast<std::uint32_t>(first_row + index % rows);
     bool* line = data + index * columns;

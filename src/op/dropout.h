@@ -7,11 +7,12 @@
 namespace ssa {
 
 /// Which weights survive dropout: bool (batch, heads, rows, columns), true = kept, for the query
-/// rows first_row … first_row + rows - 1 and key columns from 0. Depends on the seed and the
+/// rows first_row … first_row + rows - 1 and key columns from 0; batch row b has the counter
+/// first_sequence + b. Depends on the seed and the
 /// indices alone (ssa/philox.h), hence the same in forward and backward, for any blocking and
 /// thread count.
-at::Tensor dropout_keeps(std::int64_t seed, double dropout, std::int64_t batch, std::int64_t heads,
-                         std::int64_t first_row, std::int64_t rows, std::int64_t columns,
-                         at::Device device);
+at::Tensor dropout_keeps(std::int64_t seed, double dropout, std::int64_t first_sequence,
+                         std::int64_t batch, std::int64_t heads, std::int64_t first_row,
+                         std::int64_t rows, std::int64_t columns, at::Device device);
 
 }  // namespace ssa

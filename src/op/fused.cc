@@ -30,9 +30,14 @@ std::int64_t head_stride(const at::Tensor& param) {
   return param.numel() == 1 ? 0 : param.stride(0);
 }
 
+/// Tensors of lengths as the kernels want them.
+struct Lengths {
+  at::Tensor keys, cu_query, cu_key;
+};
+
 /// The kernels' view of the call. Points into its tensors and into `lengths`.
 template <class T>
-AttentionArgs<T> kernel_args(const AttentionCall& call, at::Tensor& lengths) {
+AttentionArgs<T> kernel_args(const AttentionCall& call, Lengths& lengths) {
   AttentionArgs<T> args;
   args.score = call.score;
   args.batch = call.query.size(0);
@@ -60,15 +65,26 @@ AttentionArgs<T> kernel_args(const AttentionCall& call, at::Tensor& lengths) {
   }
   if (call.bias) args.bias = view<float>(broadcast(call, *call.bias));
   if (call.key_lengths) {
-    lengths = call.key_lengths->contiguous();
-    args.key_lengths = lengths.const_data_ptr<std::int64_t>();
+    lengths.keys = call.key_lengths->contiguous();
+    args.key_lengths = lengths.keys.const_data_ptr<std::int64_t>();
+  }
+  if (call.alibi_slopes) {
+    args.alibi_slopes = {call.alibi_slopes->const_data_ptr<float>(),
+                         head_stride(*call.alibi_slopes)};
+  }
+  if (call.cu_query) {
+    lengths.cu_query = cumulative(*call.cu_query);
+    lengths.cu_key = cumulative(*call.cu_key);
+    args.cu_query = lengths.cu_query.const_data_ptr<std::int64_t>();
+    args.cu_key = lengths.cu_key.const_data_ptr<std::int64_t>();
+    args.sequences = lengths.cu_query.numel() - 1;
   }
   return args;
 }
 
 template <class T>
 void forward_of(const AttentionCall& call, const at::Tensor& out, const at::Tensor& lse) {
-  at::Tensor lengths;
+  Lengths lengths;
   attention_forward(kernel_args<T>(call, lengths), mutable_view<T>(out), lse.data_ptr<float>(),
                     at_parallel());
 }
@@ -103,7 +119,7 @@ std::vector<at::Tensor> backward_of(const BackwardCall& backward) {
     }
   }
 
-  at::Tensor lengths;
+  Lengths lengths;
   const at::Tensor lse = backward.lse.contiguous();
   const at::Tensor grad_lse = backward.grad_lse ? backward.grad_lse->contiguous() : at::Tensor();
   const at::Tensor grad_out = backward.grad_out

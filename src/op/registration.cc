@@ -116,11 +116,12 @@ at::Tensor weights_kernel(const at::Tensor& query, const at::Tensor& key, std::s
                           at::TensorList params, const OptionalTensor& mask,
                           const OptionalTensor& bias, const OptionalTensor& key_lengths,
                           bool causal, std::optional<double> scale,
-                          std::optional<std::int64_t> window) {
+                          std::optional<std::int64_t> window, const OptionalTensor& alibi_slopes) {
   const at::NoGradGuard no_grad;
   AttentionCall call{query,       key,    key,  std::string(score), params.vec(), mask, bias,
                      key_lengths, causal, scale};
   call.window = window;
+  call.alibi_slopes = alibi_slopes;
   check_call(call);
   check_values(call);
   return composed_weights(call);
@@ -174,7 +175,8 @@ TORCH_LIBRARY(ssa, library) {
       "wanted, " SSA_SCHEMA_ARGUMENTS ") -> Tensor[]");
   library.def(
       "attention_weights(Tensor query, Tensor key, str score, Tensor[] params, Tensor? mask, "
-      "Tensor? bias, Tensor? key_lengths, bool causal, float? scale, int? window) -> Tensor",
+      "Tensor? bias, Tensor? key_lengths, bool causal, float? scale, int? window, "
+      "Tensor? alibi_slopes) -> Tensor",
       weights_kernel);
   library.def(
       "merge(Tensor[] out, Tensor[] lse, str score, Tensor[] params) -> (Tensor out, Tensor lse)",

@@ -70,6 +70,21 @@ TEST_P(EveryScore, Windows) {
   }
 }
 
+/// Slopes for which the bound of |φ| holds and for which it does not, and a window beside them.
+TEST_P(EveryScore, Alibi) {
+  Judge judge;
+  for (std::uint64_t seed = 1; seed <= 24; seed += kThin) {
+    Options o = square(seed % 4 == 0 ? 300 : 20 + 7 * static_cast<std::int64_t>(seed), 24);
+    o.query_length = seed % 3 == 0 ? o.key_length / 2 + 5 : o.key_length;
+    o.alibi = std::array{0.01, 0.5, -0.01, 8.0}[seed / 2 % 4];
+    o.causal = seed % 2 == 0;
+    o.bias = seed % 5 == 0;
+    o.window = seed % 7 == 0 ? 40 : 0;
+    o.seed = seed;
+    judge.check(o, seed % 3 == 0 ? thread_pool(2) : serial());
+  }
+}
+
 TEST_P(EveryScore, Dropout) {
   Judge judge;
   for (std::uint64_t seed = 1; seed <= 24; seed += kThin) {

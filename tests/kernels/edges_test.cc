@@ -686,6 +686,10 @@ TEST(Arguments, BadOnesAreRefusedByName) {
        }},
       {"score ssa needs parameter n", [](auto& a) { a.params[0].data = nullptr; }},
       {"scale must be finite", [](auto& a) { a.scale = kInf; }},
+      {"alibi_slopes must be finite, head 2 has nan",
+       [](auto& a) {
+         a.alibi_slopes = {kValues, 1};
+       }},
       {"dropout must be in [0, 1), got 1", [](auto& a) { a.dropout = 1; }},
       {"dropout must be in [0, 1), got nan", [](auto& a) { a.dropout = double{kNan}; }},
       {"window must be >= 1, or 0 for none, got -4", [](auto& a) { a.window = -4; }},

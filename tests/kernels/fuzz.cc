@@ -184,7 +184,9 @@ class Problem {
   bool sees(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
     const AttentionArgs<float>& a = inputs_.args;
     if (a.key_lengths != nullptr && j >= a.key_lengths[b]) return false;
-    if (a.causal && j > i + a.key_length - a.query_length) return false;
+    const std::int64_t position = i + a.key_length - a.query_length;
+    if (a.causal && j > position) return false;
+    if (a.window > 0 && std::abs(position - j) >= a.window) return false;
     if (a.mask.data != nullptr && !*a.mask.at(b, h, i, j)) return false;
     return a.bias.data == nullptr || *a.bias.at(b, h, i, j) != -kInf;
   }

@@ -149,6 +149,7 @@ struct Options {
   std::array<bool, 4> mask_broadcast{}, bias_broadcast{};
   Layout layout = Layout::kContiguous;
   std::int64_t window = 0;
+  double alibi = 0;  ///< largest slope; 0: none
   double dropout = 0;
   /// Packed sequences; query_length and key_length are the sums.
   std::vector<std::int64_t> query_lengths, key_lengths_packed;
@@ -171,6 +172,7 @@ inline std::ostream& operator<<(std::ostream& stream, const Options& o) {
                 << (o.bias ? " bias " + flags(o.bias_broadcast) : "")
                 << (o.infinite_bias ? " -inf" : "") << (o.key_lengths ? " key_lengths" : "")
                 << (o.window > 0 ? " window " + std::to_string(o.window) : "")
+                << (o.alibi != 0 ? " alibi " + std::to_string(o.alibi) : "")
                 << (o.dropout > 0 ? " dropout " + std::to_string(o.dropout) : "")
                 << (o.query_lengths.empty()
                         ? ""
@@ -210,6 +212,7 @@ inline Options random_options(std::string_view score, std::uint64_t seed) {
   // 30: for softmax far beyond what the bound allows, so the running maximum works.
   o.magnitude = below(4) == 0 ? 30 : 1;
   if (below(3) == 0) o.window = 1 + below(longest);
+  if (below(3) == 0) o.alibi = std::array{1.0, 0.02, -0.02}[below(3)];
   if (below(3) == 0) o.dropout = std::array{0.1, 0.3, 0.5}[below(3)];
   return o;
 }
@@ -238,6 +241,7 @@ struct Inputs {
   Tensor<ScoreType<T>> bias;
   Tensor<bool> mask;
   std::vector<ScoreType<T>> params[kMaxScoreParams], d_lse;
+  std::vector<ScoreType<T>> slopes;
   std::vector<std::int64_t> key_lengths, cu_query, cu_key;
   AttentionArgs<T> args;
 
@@ -252,6 +256,13 @@ struct Inputs {
     args.v_dim = o.v_dim;
     args.causal = o.causal;
     args.window = o.window;
+    if (o.alibi != 0) {
+      slopes.clear();
+      for (std::int64_t h = 0; h < std::max<std::int64_t>(1, o.query_heads); ++h) {
+        slopes.push_back(static_cast<float>(o.alibi * std::exp2(-static_cast<double>(h))));
+      }
+      args.alibi_slopes = {slopes.data(), o.shared_params ? 0 : 1};
+    }
     args.dropout = o.dropout;
     args.seed = o.seed << 32 | 77;  // both words of the key
     // Rounded to float first, so that all see the same number.

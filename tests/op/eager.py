@@ -28,6 +28,12 @@ def sink_of(score: str, params):
     return dict(zip(param_names(score), params, strict=True)).get(sink, torch.zeros(()))
 
 
+def distances(query, key):
+    """Key positions minus query positions, aligned at the bottom right."""
+    rows, columns = query.shape[2], key.shape[2]
+    return torch.arange(columns) - torch.arange(rows).unsqueeze(-1) - (columns - rows)
+
+
 def hidden_pairs(query, key, mask=None, bias=None, key_lengths=None, causal=False, window=None):
     """bool (batch, query heads, query length, key length): pairs that do not take part."""
     (batch, heads, rows, _), columns = query.shape, key.shape[2]
@@ -38,7 +44,7 @@ def hidden_pairs(query, key, mask=None, bias=None, key_lengths=None, causal=Fals
         hidden = hidden | (bias == -math.inf)
     if key_lengths is not None:
         hidden = hidden | (torch.arange(columns) >= key_lengths.view(-1, 1, 1, 1))
-    ahead = torch.arange(columns) - torch.arange(rows).unsqueeze(-1) - (columns - rows)
+    ahead = distances(query, key)
     if causal:
         hidden = hidden | (ahead > 0)
     if window is not None:
@@ -46,7 +52,9 @@ def hidden_pairs(query, key, mask=None, bias=None, key_lengths=None, causal=Fals
     return hidden
 
 
-def eager_attention(query, key, value, *, score, params, bias=None, scale=None, factor=None, **options):
+def eager_attention(
+    query, key, value, *, score, params, bias=None, alibi_slopes=None, scale=None, factor=None, **options
+):
     """out, lse (empty where the score has none). `factor` multiplies the weights (dropout)."""
     if family_of(score) == "linear":
         return row_maps.cosformer(
@@ -57,6 +65,8 @@ def eager_attention(query, key, value, *, score, params, bias=None, scale=None, 
     scores = scores * (query.shape[3] ** -0.5 if scale is None else scale)
     if bias is not None:
         scores = scores + bias
+    if alibi_slopes is not None:
+        scores = scores - alibi_slopes.view(-1, 1, 1) * distances(query, key).abs()
     hidden = hidden_pairs(query, key, bias=bias, **options)
     scores = scores.masked_fill(hidden, 0)
     params = [p.view(-1, 1, 1) for p in params]
@@ -169,7 +179,7 @@ def paths_of(score):
 
 def taken_by(score, **options):
     """Those of the options that the score has."""
-    refused = ("mask", "bias", "dropout", "seed", "window") if family_of(score) == "linear" else ()
+    refused = ("mask", "bias", "dropout", "seed", "window", "alibi_slopes") if family_of(score) == "linear" else ()
     return {name: value for name, value in options.items() if name not in refused}
 
 

@@ -38,6 +38,7 @@ def test_every_score_with_every_feature(score, rows, columns):
             key_lengths=torch.tensor([columns // 2, columns]),
             causal=True,
             window=60,
+            alibi_slopes=torch.tensor([0.1, 0.05, 0.02, 0.004, 0, -0.01]),
             scale=0.7,
         ),
     )

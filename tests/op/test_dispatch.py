@@ -66,6 +66,32 @@ def test_meta_tells_shapes_without_computing(dtype):
         ssa_attention.attention(query, query, query, mask=torch.ones(3, 3, dtype=torch.bool, device="meta"))
 
 
+def test_meta_and_tracing_of_window_alibi_and_packed_sequences():
+    (
+        query,
+        key,
+        value,
+        *_,
+    ) = arguments(requires_grad=True)
+    query, key, value = (t.detach()[:1].requires_grad_() for t in (query, key, value))
+    params = [torch.ones(1), torch.ones(1)]
+    late = [3, torch.rand(4), torch.tensor([0, 2, 6]), torch.tensor([0, 5, 7])]
+    call = (query, key, value, "ssa", params, None, None, None, True, None, 0.1, 4, "auto", *late)
+    torch.library.opcheck(torch.ops.ssa.attention.default, call)
+
+    def attention(query, key, value):
+        return torch.ops.ssa.attention(query, key, value, *call[3:])[0]
+
+    compiled = torch.compile(attention, backend="aot_eager", fullgraph=True)
+    inputs = (query, key, value)
+    for ours, eager in zip(
+        torch.autograd.grad(compiled(*inputs).sum(), inputs),
+        torch.autograd.grad(attention(*inputs).sum(), inputs),
+        strict=True,
+    ):
+        assert torch.equal(ours, eager)
+
+
 def test_out_has_the_layout_of_query():
     """A model that splits heads by a view gets back a view that joins them without a copy."""
     query, key, value = (torch.randn(2, 6, 4, 5).transpose(1, 2) for _ in range(3))

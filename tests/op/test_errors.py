@@ -12,6 +12,9 @@ def attention(query=(2, 4, 6, 8), key=(2, 2, 7, 8), value=(2, 2, 7, 3), dtype=to
 
 
 INT_MASK = torch.ones(6, 7, dtype=torch.int32)
+CU = torch.tensor([0, 6])
+CU_KEY = torch.tensor([0, 7])
+PACKED = {"query": (1, 4, 6, 8), "key": (1, 2, 7, 8), "value": (1, 2, 7, 3), "cu_query": CU, "cu_key": CU_KEY}
 REFUSED = [
     ({"query": (2, 33, 6, 8)}, ValueError, r"query heads .* 33 and 2: query \[2, 33, 6, 8\], key \[2, 2, 7, 8\]"),
     ({"query": (4, 6, 8)}, ValueError, r"query must have 4 dimensions .* got shape \[4, 6, 8\]"),
@@ -60,6 +63,27 @@ REFUSED = [
     ({"window": 0}, ValueError, r"window must be >= 1 .* or None, got 0"),
     ({"window": -3}, ValueError, r"window must be >= 1 .* or None, got -3"),
     ({"score": "cosformer", "window": 3}, ValueError, r'"cosformer" is linear attention .* no window'),
+    ({"score": "cosformer", "alibi_slopes": torch.ones(4)}, ValueError, r'"cosformer" is linear .* no alibi_slopes'),
+    ({"alibi_slopes": torch.ones(3)}, ValueError, r"alibi_slopes must have shape \[1\] or .* = \[4\], got \[3\]"),
+    ({"alibi_slopes": torch.ones(4).double()}, TypeError, r"alibi_slopes must be Float .* got Double"),
+    ({"alibi_slopes": torch.tensor([math.inf])}, ValueError, r"alibi_slopes must be finite, got inf at index 0"),
+    ({"alibi_slopes": torch.ones(4, requires_grad=True)}, ValueError, r"alibi_slopes are fixed .*detach\(\)"),
+    ({"cu_query": CU}, ValueError, r"cu_query and cu_key must be given together; only cu_query is"),
+    ({"cu_key": CU}, ValueError, r"cu_query and cu_key must be given together; only cu_key is"),
+    ({"cu_query": CU, "cu_key": CU_KEY}, ValueError, r"lie in a batch of 1, got query \[2, 4, 6, 8\]"),
+    (PACKED | {"mask": INT_MASK.bool()}, ValueError, r"packed sequences .* take no mask"),
+    (PACKED | {"bias": torch.zeros(6, 7)}, ValueError, r"packed sequences .* take no bias"),
+    (PACKED | {"key_lengths": torch.tensor([7])}, ValueError, r"packed sequences .* take no key_lengths"),
+    (PACKED | {"cu_query": CU.float()}, TypeError, r"cu_query must be int64 or int32, got Float"),
+    (PACKED | {"cu_key": CU_KEY.view(1, 2)}, ValueError, r"cu_key must have one dimension .* got shape \[1, 2\]"),
+    (PACKED | {"cu_key": torch.tensor([0, 3, 7])}, ValueError, r"same number of elements, got \[2\] and \[3\]"),
+    (PACKED | {"cu_query": torch.tensor([1, 6])}, ValueError, r"cu_query\[0\] must be 0, got 1"),
+    (PACKED | {"cu_query": torch.tensor([0, 5])}, ValueError, r"last element of cu_query must be the length 6, got 5"),
+    (
+        PACKED | {"cu_query": torch.tensor([0, 4, 3, 6]), "cu_key": torch.tensor([0, 1, 2, 7])},
+        ValueError,
+        r"cu_query must not decrease, but cu_query\[1\] = 4 and cu_query\[2\] = 3",
+    ),
     ({"dropout": 1.0}, ValueError, r"dropout must be in \[0, 1\), got 1"),
     ({"dropout": -0.1}, ValueError, r"dropout must be in \[0, 1\), got -0.1"),
     ({"dropout": math.nan}, ValueError, r"dropout must be in \[0, 1\), got nan"),
@@ -79,19 +103,6 @@ def test_mixed_dtypes():
     query, key = torch.zeros(1, 1, 2, 4), torch.zeros(1, 1, 2, 4, dtype=torch.float64)
     with pytest.raises(TypeError, match="key is Double but query is Float"):
         ssa_attention.attention(query, key, query)
-
-
-@pytest.mark.parametrize("given", [1, 2, 3], ids=["alibi_slopes", "cu_query", "cu_key"])
-def test_arguments_of_the_schema_that_are_not_built(given, request):
-    name = ["window", "alibi_slopes", "cu_query", "cu_key"][given]
-    query = torch.zeros(1, 1, 2, 4)
-    late = [None] * 4
-    late[given] = torch.zeros(1)
-    ones = [torch.ones(1), torch.ones(1)]
-    with pytest.raises(NotImplementedError, match=f"argument {name} is not built yet"):
-        torch.ops.ssa.attention(
-            query, query, query, "ssa", ones, None, None, None, False, None, 0.0, None, "auto", *late
-        )
 
 
 def test_the_operator_itself_knows_scores_and_counts_params():

@@ -58,6 +58,14 @@ def test_gradcheck_with_every_feature(score):
 
 
 @pytest.mark.parametrize("score", SCORES)
+def test_gradcheck_of_packed_sequences(score):
+    inputs = problem_inputs(score, batch=1, rows=6, columns=9)
+    options = {"cu_query": torch.tensor([0, 2, 2, 6]), "cu_key": torch.tensor([0, 3, 4, 9]), "causal": True}
+    options |= {"window": 4, "alibi_slopes": torch.rand(4).double(), "dropout": 0.3, "seed": 5}
+    assert torch.autograd.gradcheck(as_function(score, **taken_by(score, **options)), inputs)
+
+
+@pytest.mark.parametrize("score", SCORES)
 def test_gradcheck_of_a_single_input(score):
     inputs = problem_inputs(score)
     for wanted in range(3 if family_of(score) == "linear" else len(inputs)):

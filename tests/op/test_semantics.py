@@ -8,7 +8,7 @@ import sys
 import pytest
 import ssa_attention
 import torch
-from eager import Problem, eager_attention, hidden_pairs, operator
+from eager import Problem, distances, eager_attention, family_of, hidden_pairs, operator, paths_of, taken_by
 
 KERNELS = pytest.mark.parametrize("kernel", ["fused", "composed"])
 DTYPE = {"fused": torch.float32, "composed": torch.float64}
@@ -60,6 +60,78 @@ def test_a_window_is_a_mask_by_distance(kernel, causal, window, rows, columns):
         torch.testing.assert_close(ours, masked, msg=lambda text, name=name: f"{name}: {text}")
     weights = ssa_attention.attention_weights(*inputs[:2], causal=causal, window=window)
     assert torch.equal(weights != 0, ~hidden.expand_as(weights))
+
+
+@KERNELS
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("rows, columns", [(9, 9), (3, 200), (150, 40)])
+def test_alibi_is_a_bias_by_distance(kernel, causal, rows, columns):
+    inputs = inputs_of(kernel, rows=rows, columns=columns)
+    slopes = torch.tensor([0.5, 0.03, 0, -0.01], dtype=inputs[0].dtype)
+    bias = -slopes.view(4, 1, 1) * distances(*inputs[:2]).abs()
+    ours = gradients(kernel, inputs, causal=causal, alibi_slopes=slopes)
+    for name, one, other in zip(NAMES, ours, gradients(kernel, inputs, causal=causal, bias=bias), strict=True):
+        torch.testing.assert_close(one, other, msg=lambda text, name=name: f"{name}: {text}")
+    of_one = gradients(kernel, inputs, causal=causal, alibi_slopes=slopes[:1])
+    for one, other in zip(of_one, gradients(kernel, inputs, causal=causal, bias=bias[:1]), strict=True):
+        torch.testing.assert_close(one, other)
+    weights = [
+        ssa_attention.attention_weights(*inputs[:2], causal=causal, **o)
+        for o in ({"alibi_slopes": slopes}, {"bias": bias})
+    ]
+    torch.testing.assert_close(*weights)
+
+
+@KERNELS
+@pytest.mark.parametrize("score", ["ssa", "sink", "ssmax", "sparsemax", "cosformer"])
+def test_packed_sequences_are_calls_of_their_own(kernel, score):
+    """Bit for bit on the fused path, empty sequences, NaN in keys that no query has, and cu of either type."""
+    if kernel not in paths_of(score):
+        pytest.skip(f"{score} has no {kernel} path")
+    rows, columns = [12, 0, 130, 1, 7], [12, 5, 130, 30, 0]
+    problem = Problem(3, heads=4, kv_heads=2, rows=sum(rows), columns=sum(columns), dim=5, v_dim=3, score=score)
+    dtype = torch.float32 if kernel == "fused" else torch.float64
+    inputs = [t.to(dtype) for t in (problem.query, problem.key, problem.value, *problem.params)]
+    inputs[1][:, :, 12:17], inputs[2][:, :, 12:17] = math.nan, math.nan
+    cu = [torch.tensor([0, *lengths]).cumsum(0) for lengths in (rows, columns)]
+    options = {"causal": True, "window": 100, "alibi_slopes": torch.tensor([0.1], dtype=dtype)}
+    options = taken_by(score, **options)
+
+    def run(query, key, value, *params, **more):
+        leaves = [t.detach().clone().requires_grad_() for t in (query, key, value)]
+        trained = family_of(score) != "linear"
+        params = [p.clone().requires_grad_(trained) for p in params]
+        out, lse = operator(kernel)(*leaves, score=score, params=params, **options, **more)
+        out.sum().backward()
+        return out.detach(), lse.detach(), [t.grad for t in leaves], [p.grad for p in params if trained]
+
+    out, lse, (dq, dk, dv), dparams = run(*inputs, cu_query=cu[0], cu_key=cu[1].int())
+    assert out.isfinite().all() and not dk.isnan().any()
+    sums = [torch.zeros_like(d) for d in dparams]
+    for s in range(5):
+        q, k = slice(cu[0][s], cu[0][s + 1]), slice(cu[1][s], cu[1][s + 1])
+        one = run(inputs[0][:, :, q], inputs[1][:, :, k], inputs[2][:, :, k], *inputs[3:])
+        same = torch.equal if kernel == "fused" else torch.allclose
+        assert same(out[:, :, q], one[0]) and (lse.numel() == 0 or same(lse[:, :, q], one[1]))
+        assert same(dq[:, :, q], one[2][0]) and same(dk[:, :, k], one[2][1]) and same(dv[:, :, k], one[2][2])
+        for total, part in zip(sums, one[3], strict=True):
+            total += part
+    for total, ours in zip(sums, dparams, strict=True):
+        torch.testing.assert_close(ours, total)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_packed_dropout_is_that_of_the_composed_path(dtype):
+    """Uniform weights, values that tell the keys apart: the same weights fall, sequence by sequence."""
+    cu = torch.tensor([0, 40, 41, 150])
+    query, value = torch.zeros(1, 2, 150, 4, dtype=dtype), torch.eye(150, dtype=dtype).expand(1, 2, 150, 150)
+    fused, composed = (
+        ssa_attention.attention(query, query, value, cu_query=cu, cu_key=cu, dropout=0.4, seed=3, kernel=kernel) == 0
+        for kernel in ("fused", "composed")
+    )
+    assert torch.equal(fused, composed)
+    hidden = torch.block_diag(*(torch.ones(n, n) for n in (40, 1, 109))) == 0
+    assert fused[..., hidden].all() and 0.3 < fused[..., ~hidden].float().mean() < 0.5
 
 
 @KERNELS

@@ -125,6 +125,17 @@ def test_window_reaches_the_operator():
     assert not torch.equal(layer(changed)[:, 1], layer(inputs)[:, 1])
 
 
+def test_alibi_and_packed_sequences_reach_the_operator():
+    slopes = torch.tensor([0.5, 0.25, 0.125, 0.0625])
+    layer, inputs = SelfAttention(32, 4, causal=True, alibi_slopes=slopes), torch.randn(1, 9, 32)
+    assert "attention.alibi_slopes" in layer.state_dict()
+    packed = layer(inputs, cu_lengths=torch.tensor([0, 4, 9]))
+    alone = torch.cat([layer(inputs[:, :4]), layer(inputs[:, 4:])], 1)
+    torch.testing.assert_close(packed, alone)
+    layer.attention.alibi_slopes = None
+    assert not torch.allclose(layer(inputs[:, :4]), alone[:, :4])
+
+
 def test_dropout_only_in_training():
     query, key, value = qkv()
     module = Attention(4, dropout=0.5)
