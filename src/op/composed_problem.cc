@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "op/dropout.h"
+#include "op/hidden.h"
 
 namespace ssa {
 namespace {
@@ -123,8 +124,13 @@ BlockScores ComposedProblem::scores(const Block& block) const {
   if (call_.bias) result.scores.add_(part(as_rank4(call_.bias->detach()), block));
   if (call_.alibi_slopes) subtract_distances(block, result.scores);
   const at::Tensor structure = hidden_by_structure(block);
-  result.hidden = (result.scores == -kInf).logical_or_(structure);
-  result.scores.masked_fill_(result.hidden, 0);
+  // Only in the shape of all pairs where some visible score itself is −inf.
+  result.hidden = structure;
+  zero_hidden_(result.scores, structure);
+  if (!(result.scores.amin().item<double>() > -kInf)) {
+    result.hidden = (result.scores == -kInf).logical_or_(structure);
+    zero_hidden_(result.scores, result.hidden);
+  }
   result.params = params;
   with_score(call_.score, [&](auto score) {
     if (!kCountsKeys<decltype(score)>) return;
@@ -139,7 +145,7 @@ at::Tensor ComposedProblem::phi2(const BlockScores& scores) const {
   with_score(call_.score, [&](auto score) {
     result = decltype(score)::phi2(math, scores.scores, scores.params.data());
   });
-  return result.masked_fill_(scores.hidden, -kInf);
+  return minus_infinity_where_hidden(result, scores.hidden);
 }
 
 at::Tensor ComposedProblem::sink2() const {

@@ -26,10 +26,11 @@ struct Block {
   std::int64_t first, rows, columns;
 };
 
-/// Scores of a block and what became of them, all (batch, query heads, rows, columns).
+/// Scores of a block and what became of them.
 struct BlockScores {
-  at::Tensor scores;               ///< s; 0 where hidden, so that derivatives stay finite
-  at::Tensor hidden;               ///< true where the pair is excluded
+  at::Tensor scores;  ///< s, (batch, query heads, rows, columns); 0 where hidden, so that
+                      ///< derivatives stay finite
+  at::Tensor hidden;  ///< true where the pair is excluded; broadcasts to scores
   std::vector<at::Tensor> params;  ///< of the score, then ln N where it counts keys
 };
 

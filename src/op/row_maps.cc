@@ -6,6 +6,8 @@
 #include <limits>
 #include <tuple>
 
+#include "op/hidden.h"
+
 namespace ssa {
 namespace {
 
@@ -14,7 +16,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 /// Scores minus the largest that the row sees; -inf where hidden. A visible NaN makes its whole row
 /// NaN.
 at::Tensor shifted_scores(const ScoreRows& rows) {
-  at::Tensor shifted = rows.scores.masked_fill(rows.hidden, -kInf);
+  at::Tensor shifted = minus_infinity_where_hidden(rows.scores, rows.hidden);
   at::Tensor peak = shifted.amax(-1, true);
   peak.masked_fill_(peak == -kInf, 0);  // rows that see nothing
   return shifted.sub_(peak);
@@ -34,7 +36,8 @@ at::Tensor ranks(const ScoreRows& rows) {
 
 /// Softmax over the visible keys; 0 where hidden.
 at::Tensor visible_softmax(const ScoreRows& rows) {
-  return at::softmax(rows.scores.masked_fill(rows.hidden, -kInf), -1).masked_fill_(rows.hidden, 0);
+  return zero_hidden(at::softmax(minus_infinity_where_hidden(rows.scores, rows.hidden), -1),
+                     rows.hidden);
 }
 
 // Entmax of any α (Peters et al. 2019, arXiv 1905.05702): with g = w^(2−α) on the support and 0
@@ -64,7 +67,7 @@ at::Tensor sparsemax(const ScoreRows& rows) {
 
 RowGradients sparsemax_gradients(const ScoreRows& /*rows*/, const at::Tensor& weights,
                                  const at::Tensor& d_weights) {
-  const at::Tensor g = (weights / weights).masked_fill_(weights == 0, 0);  // 1, and NaN stays NaN
+  const at::Tensor g = weights.sign().add_(weights, 0);  // 1 on the support, and NaN stays NaN
   return {centred(g, d_weights).mul_(g), {}};
 }
 
@@ -128,9 +131,8 @@ at::Tensor entmax_threshold(const at::Tensor& x, const at::Tensor& count, const 
     if (done.logical_or(sum.isnan()).all().item<bool>()) break;
     // Σ (x + u)^(power − 1) over the support; as w^(1 − order), with a power instead of a division,
     // it took a fifth of all the time.
-    at::div_out(ratio, x, u).add_(1);
-    const at::Tensor slope =
-        at::div_out(ratio, weights, ratio).masked_fill_(weights == 0, 0).sum(-1, true);
+    at::div_out(ratio, x, u).add_(1).clamp_min_(1e-300);  // off the support w is 0 as well
+    const at::Tensor slope = at::div_out(ratio, weights, ratio).sum(-1, true);
     const at::Tensor newton = u - (sum - sum.pow(1 - order)).div_(slope.mul_(largest).div_(u));
     at::Tensor inside = (newton >= low).logical_and_(newton <= high);
     if (round % 4 == 0) inside.logical_and_(convex);
@@ -185,7 +187,7 @@ RowGradients entmax_gradients(const ScoreRows& rows, const at::Tensor& weights,
 // SA-softmax: arXiv 2502.18277. w = s·p, p = softmax(s).
 
 at::Tensor sa_softmax(const ScoreRows& rows) {
-  return visible_softmax(rows).mul_(rows.scores.masked_fill(rows.hidden, 0));
+  return visible_softmax(rows).mul_(zero_hidden(rows.scores, rows.hidden));
 }
 
 RowGradients sa_softmax_gradients(const ScoreRows& rows, const at::Tensor& weights,
@@ -207,7 +209,7 @@ struct Span {
 
 Span span_of(const ScoreRows& rows) {
   Span span;
-  span.scores = rows.scores.masked_fill(rows.hidden, 0);
+  span.scores = zero_hidden(rows.scores, rows.hidden);
   span.low = span.scores.amin(-1, true).clamp_max_(0);
   span.high = span.scores.amax(-1, true).clamp_min_(0);
   span.width = span.high - span.low;
@@ -261,7 +263,7 @@ RowGradients sigmoid_gradients(const ScoreRows& /*rows*/, const at::Tensor& weig
 template <auto kMap>
 at::Tensor visible_weights(const ScoreRows& rows) {
   if (rows.scores.numel() == 0) return at::zeros_like(rows.scores);
-  return kMap(rows).masked_fill_(rows.hidden, 0);
+  return zero_hidden(kMap(rows), rows.hidden);
 }
 
 template <auto kGradients>
@@ -274,8 +276,8 @@ RowGradients visible_gradients(const ScoreRows& rows, const at::Tensor& weights,
             {rows.params.size(), at::zeros(row_sums, rows.scores.options())}};
   }
   // 0·NaN is NaN, so a hidden key's gradient goes before the sums.
-  RowGradients result = kGradients(rows, weights, d_weights.masked_fill(rows.hidden, 0));
-  result.scores.masked_fill_(rows.hidden, 0);
+  RowGradients result = kGradients(rows, weights, zero_hidden(d_weights, rows.hidden));
+  zero_hidden_(result.scores, rows.hidden);
   return result;
 }
 
