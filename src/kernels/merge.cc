@@ -9,6 +9,8 @@
 #include "kernels/plain_loops.h"
 #include "ssa/check.h"
 
+// As plain_loops.h: what inlines the scores is compiled for their target.
+HWY_BEFORE_NAMESPACE();
 namespace ssa {
 namespace {
 
@@ -104,3 +106,4 @@ template void merge(const AttentionProblem<double>&, std::span<const AttentionPa
                     const View4<double>&, double*, const Parallel&);
 
 }  // namespace ssa
+HWY_AFTER_NAMESPACE();

@@ -27,22 +27,14 @@ void restrict_to([[maybe_unused]] std::int64_t target) {
 /// Highway 1.0.3 has no target with bfloat16 products: it is one of ours.
 constexpr const char* kWithBfloat16 = "AVX3_BF16";
 
-bool processor_has_bfloat16_products() {
-#if HWY_ARCH_X86
-  static const bool kHas = __builtin_cpu_supports("avx512bf16") != 0;
-  return kHas;
-#else
-  return false;
-#endif
-}
-
 std::atomic<bool> bfloat16_allowed{true};
 
-bool is_with_bfloat16(std::int64_t target) {
+bool is_with_bfloat16([[maybe_unused]] std::int64_t target) {
 #if HWY_ARCH_X86
-  return target == HWY_AVX3 && processor_has_bfloat16_products();
+  static const bool kProcessorHas = __builtin_cpu_supports("avx512bf16") != 0;
+  return target == HWY_AVX3 && kProcessorHas;
 #else
-  return target < 0;  // none
+  return false;
 #endif
 }
 
