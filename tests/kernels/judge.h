@@ -107,14 +107,15 @@ class Judge {
 /// Calls f() once for each instruction set of this machine and build, restricted to it.
 template <class F>
 void for_each_target(F&& f) {
+  const std::int64_t before = hwy::SupportedTargets();  // SSA_TARGET may have restricted them
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
     hwy::GetChosenTarget().Update(target);
     SCOPED_TRACE(hwy::TargetName(target));
     f();
   }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  hwy::SetSupportedTargetsForTest(before);
+  hwy::GetChosenTarget().Update(before);
 }
 
 }  // namespace ssa::test
