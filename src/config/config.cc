@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <tuple>
 
 #include "config/toml.h"
 
@@ -105,6 +106,29 @@ void check_score(const ModelConfig& model, const std::string& origin) {
   }
 }
 
+/// Models of token ids are post-norm with learned positions (BERT); other forms are not built yet.
+void check_input(const ModelConfig& model, const std::string& origin) {
+  if (model.input != "tokens") return;
+  if (model.vocabulary == 0) {
+    refuse(fmt::format(
+        "{}: model.input = \"tokens\" needs model.vocabulary, the number of token ids", origin));
+  }
+  if (model.pad_id >= model.vocabulary) {
+    refuse(fmt::format("{}: model.pad_id = {} is not below model.vocabulary = {}", origin,
+                       model.pad_id, model.vocabulary));
+  }
+  const std::tuple<const char*, std::string, const char*> needs[] = {
+      {"norm_place", model.norm_place, "after"}, {"positions", model.positions, "learned"}};
+  for (const auto& [key, value, needed] : needs) {
+    if (value != needed) {
+      refuse(fmt::format(
+          "{}: model.{} = \"{}\" is not built for model.input = \"tokens\", which needs "
+          "\"{}\"",
+          origin, key, value, needed));
+    }
+  }
+}
+
 /// What no single field can tell.
 void check(const Config& config, const std::string& origin) {
   const ModelConfig& model = config.model;
@@ -123,11 +147,12 @@ void check(const Config& config, const std::string& origin) {
                     "model.width / model.heads = {}",
                     origin, model.head_dim()));
   }
+  check_input(model, origin);
   if (task.points_start > task.points_end) {
     refuse(fmt::format("{}: task.points_start = {} is above task.points_end = {}", origin,
                        task.points_start, task.points_end));
   }
-  if (2 * task.points_end > model.max_positions) {
+  if (model.input == "scalar" && 2 * task.points_end > model.max_positions) {
     refuse(
         fmt::format("{}: task.points_end = {} makes sequences of {} tokens, but "
                     "model.max_positions = {}",
@@ -138,6 +163,23 @@ void check(const Config& config, const std::string& origin) {
                        config.train.warmup_steps, config.train.steps));
   }
   check_score(model, origin);
+}
+
+/// RoBERTa (Liu et al. 2019) with BabyBERTa's pad id. max_positions counts tokens: the table has
+/// pad_id + 1 rows more, as RoBERTa's max_position_embeddings (130 for 128) counts them.
+Json babyberta(int layers, int heads, int width, int vocabulary, int max_positions) {
+  return {{"layers", layers},
+          {"heads", heads},
+          {"width", width},
+          {"activation", "gelu"},
+          {"norm_place", "after"},
+          {"causal", false},
+          {"max_positions", max_positions},
+          {"input", "tokens"},
+          {"vocabulary", vocabulary},
+          {"pad_id", 1},
+          {"token_types", 2},
+          {"dropout", 0.1}};
 }
 
 void apply_preset(Config& config, const std::string& name, const std::string& origin) {
@@ -182,6 +224,11 @@ std::span<const Preset> presets() {
         {"mlp", false},
         {"norm", "none"},
         {"residual", false}}},
+      {"babyberta",
+       "RoBERTa blocks as BabyBERTa has them: 8 layers, 8 heads, width 256, 8192 tokens",
+       babyberta(8, 8, 256, 8192, 128)},
+      {"babyberta-tiny", "RoBERTa blocks: 2 layers, 2 heads, width 32, 128 tokens",
+       babyberta(2, 2, 32, 128, 32)},
   };
   return table;
 }

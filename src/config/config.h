@@ -32,11 +32,18 @@ struct ModelConfig {
   std::int64_t width = 256;
   bool mlp = true;
   std::int64_t mlp_width = 0;
+  std::string activation = "gelu-tanh";
   std::string norm = "layer";
+  std::string norm_place = "before";
+  double norm_epsilon = 1e-5;
   bool residual = true;
+  bool causal = true;
   std::string positions = "learned";
   std::int64_t max_positions = 512;
   std::string input = "scalar";
+  std::int64_t vocabulary = 0;
+  std::int64_t pad_id = 0;
+  std::int64_t token_types = 0;
   double dropout = 0.0;
   double init_std = 0.02;
   std::string score = "ssa";
@@ -77,12 +84,27 @@ struct ModelConfig {
     visit(Field{.name = "mlp", .help = "whether a block has an MLP after its attention"}, &C::mlp);
     visit(Field{.name = "mlp_width", .help = "hidden width of the MLP; 0 = 4 * width", .least = 0},
           &C::mlp_width);
+    visit(Field{.name = "activation",
+                .help = "of the MLP: gelu = with the error function, gelu-tanh = its tanh form",
+                .choices = {"gelu", "gelu-tanh"}},
+          &C::activation);
     visit(Field{.name = "norm",
-                .help = "layer = LayerNorm before attention, MLP and read-out; none = no norm",
+                .help = "layer = LayerNorm of attention, MLP and read-out; none = no norm",
                 .choices = {"layer", "none"}},
           &C::norm);
+    visit(Field{.name = "norm_place",
+                .help = "before = norm of what attention and MLP read (GPT-2), after = norm of "
+                        "their output with its residual (BERT)",
+                .choices = {"before", "after"}},
+          &C::norm_place);
+    visit(Field{.name = "norm_epsilon", .help = "added to a norm's variance", .above = 0},
+          &C::norm_epsilon);
     visit(Field{.name = "residual", .help = "whether a block adds its input to its output"},
           &C::residual);
+    visit(
+        Field{.name = "causal",
+              .help = "whether a token sees itself and earlier ones only, or all of its sequence"},
+        &C::causal);
     visit(Field{.name = "positions",
                 .help = "learned = a vector per position, rope = rotary, none = no positions",
                 .choices = {"learned", "rope", "none"}},
@@ -90,9 +112,19 @@ struct ModelConfig {
     visit(Field{.name = "max_positions", .help = "longest sequence in tokens", .least = 1},
           &C::max_positions);
     visit(Field{.name = "input",
-                .help = "scalar = one number a token, read in and out by linear layers",
-                .choices = {"scalar"}},
+                .help = "scalar = one number a token, read in and out by linear layers; tokens = "
+                        "ids, embedded, and logits over the vocabulary from the same embeddings",
+                .choices = {"scalar", "tokens"}},
           &C::input);
+    visit(Field{.name = "vocabulary", .help = "number of token ids (input = tokens)", .least = 0},
+          &C::vocabulary);
+    visit(Field{.name = "pad_id", .help = "token id of padding (input = tokens)", .least = 0},
+          &C::pad_id);
+    visit(Field{.name = "token_types",
+                .help = "token types that have an embedding, of which all tokens have the first "
+                        "(input = tokens); 0 = no such embedding",
+                .least = 0},
+          &C::token_types);
     visit(Field{.name = "dropout",
                 .help = "dropout of embeddings, attention weights and block outputs in training",
                 .least = 0,

@@ -220,6 +220,12 @@ class ExperimentRun {
   RunOutcome outcome_;
 };
 
+/// A stored config with its missing fields: those that a later version added stand at their
+/// default, which is what was run then.
+Json complete(const Json& stored, const std::string& origin) {
+  return to_json(config_from_json(stored, origin));
+}
+
 std::int64_t cores() { return std::max<std::int64_t>(1, std::thread::hardware_concurrency()); }
 
 }  // namespace
@@ -253,7 +259,8 @@ void check_unchanged(const Experiment& experiment, const std::vector<CellResult>
   for (const CellResult& result : results) {
     const Cell* cell = find_cell(experiment, result.variant, result.score, result.seed);
     if (cell == nullptr) continue;
-    const std::string change = first_difference(result.config, to_json(cell->config));
+    const std::string change =
+        first_difference(complete(result.config, file), to_json(cell->config));
     if (!change.empty()) refuse(file, *cell, change);
     const std::string option = first_difference(result.options, experiment.evaluation);
     if (!option.empty()) {
@@ -267,7 +274,8 @@ void check_unchanged(const Experiment& experiment, const std::vector<CellResult>
     const fs::path run_file = folder / cell.run() / "run.json";
     if (!fs::exists(run_file)) continue;
     const Json begun = read_json(run_file).value("config", Json::object());
-    const std::string change = first_difference(begun, to_json(cell.config));
+    const std::string change =
+        first_difference(complete(begun, run_file.string()), to_json(cell.config));
     if (!change.empty()) refuse(run_file.string(), cell, change);
   }
 }

@@ -2,9 +2,37 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "op/attention.h"
 
 namespace ssa {
+namespace {
+
+/// (batch, heads, queries, keys). Packed sequences become the batch, each padded with zeros to the
+/// longest.
+torch::Tensor weights_of(const torch::Tensor& query, const torch::Tensor& key,
+                         const AttentionOptions& options,
+                         const std::optional<torch::Tensor>& cu_lengths) {
+  if (!cu_lengths) return attention_weights(query, key, options);
+  const torch::Tensor cu = cu_lengths->cpu().contiguous();
+  const auto start = cu.accessor<std::int64_t, 1>();
+  const std::int64_t sequences = cu.size(0) - 1;
+  std::int64_t longest = 0;
+  for (std::int64_t s = 0; s < sequences; ++s) longest = std::max(longest, start[s + 1] - start[s]);
+  torch::Tensor out = torch::zeros({sequences, query.size(1), longest, longest}, query.options());
+  for (std::int64_t s = 0; s < sequences; ++s) {
+    const std::int64_t length = start[s + 1] - start[s];
+    out[s]
+        .narrow(1, 0, length)
+        .narrow(2, 0, length)
+        .copy_(attention_weights(query.narrow(2, start[s], length), key.narrow(2, start[s], length),
+                                 options)[0]);
+  }
+  return out;
+}
+
+}  // namespace
 
 SelfAttention::SelfAttention(const ModelConfig& config)
     : heads_(config.heads),
@@ -13,6 +41,7 @@ SelfAttention::SelfAttention(const ModelConfig& config)
       score_(config.score),
       kernel_(config.score_kernel),
       dropout_(config.dropout),
+      causal_(config.causal),
       c_attn_(register_module(
           "c_attn", std::make_shared<Linear>(config.width, (heads_ + 2 * kv_heads_) * head_dim_))),
       c_proj_(
@@ -24,27 +53,31 @@ torch::Tensor SelfAttention::forward(const torch::Tensor& hidden,
   // split, not select: its backward writes the three gradients into one tensor in a single pass.
   const std::vector<torch::Tensor> parts = c_attn_->forward(hidden).split_with_sizes(
       {heads_ * head_dim_, kv_heads_ * head_dim_, kv_heads_ * head_dim_}, 1);
-  const auto by_head = [&](const torch::Tensor& rows) {
-    return rows.view({context.batch, context.length, -1, head_dim_});
+  const auto by_head = [&](const torch::Tensor& rows, std::int64_t heads) {
+    return rows.view({context.batch, context.length, heads, head_dim_});
   };
-  torch::Tensor query = by_head(parts[0]), key = by_head(parts[1]);
+  torch::Tensor query = by_head(parts[0], heads_), key = by_head(parts[1], kv_heads_);
   if (context.rotary != nullptr) {
     query = rotate(query, *context.rotary);
     key = rotate(key, *context.rotary);
   }
   query = query.transpose(1, 2);  // (batch, heads, length, head dimension)
   key = key.transpose(1, 2);
-  const torch::Tensor value = by_head(parts[2]).transpose(1, 2);
+  const torch::Tensor value = by_head(parts[2], kv_heads_).transpose(1, 2);
 
   AttentionOptions options;
   options.score = score_;
   options.params = score_parameters_.values();
-  options.causal = true;
+  options.causal = causal_;
+  options.key_lengths = context.key_lengths;
   options.dropout = is_training() ? dropout_ : 0.0;
   options.kernel = kernel_;
   if (context.records != nullptr) {
-    context.records->push_back({attention_weights(query, key, options)});
+    context.records->push_back(
+        {weights_of(query.detach(), key.detach(), options, context.cu_lengths)});
   }
+  options.cu_query = context.cu_lengths;
+  options.cu_key = context.cu_lengths;
   const torch::Tensor out = attention(query, key, value, options).out;
   // The operator lays out its result as it finds the query, so this is no copy.
   const torch::Tensor rows = out.transpose(1, 2).reshape({hidden.size(0), heads_ * head_dim_});

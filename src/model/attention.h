@@ -1,4 +1,4 @@
-// Causal self-attention of one block, around the operator ssa::attention.
+// Self-attention of one block, around the operator ssa::attention.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "model/linear.h"
@@ -15,10 +16,12 @@
 namespace ssa {
 
 /// What every layer of one forward pass needs beyond the hidden states, which are (batch · length,
-/// width) throughout.
+/// width) throughout. Packed sequences are one batch row, with all their tokens as its length.
 struct SequenceContext {
   std::int64_t batch = 0, length = 0;
-  const RotaryTable* rotary = nullptr;              ///< none: no rotary positions
+  std::optional<torch::Tensor> key_lengths = {};    ///< int64 (batch): tokens before the padding
+  std::optional<torch::Tensor> cu_lengths = {};     ///< int64 (sequences + 1), of packed sequences
+  const RotaryTable* rotary = nullptr;              ///< null: no rotary positions
   std::vector<AttentionRecord>* records = nullptr;  ///< where each layer appends its weights
 };
 
@@ -35,6 +38,7 @@ class SelfAttention : public torch::nn::Module {
   std::int64_t heads_, kv_heads_, head_dim_;
   std::string score_, kernel_;
   double dropout_;
+  bool causal_;
   std::shared_ptr<Linear> c_attn_, c_proj_;
   ScoreParameters score_parameters_;
 };

@@ -7,19 +7,21 @@
 namespace ssa {
 
 Mlp::Mlp(const ModelConfig& config)
-    : dropout_(config.dropout),
+    : tanh_form_(config.activation == "gelu-tanh"),
+      dropout_(config.dropout),
       c_fc_(register_module("c_fc", std::make_shared<Linear>(config.width, config.hidden_width()))),
       c_proj_(register_module("c_proj",
                               std::make_shared<Linear>(config.hidden_width(), config.width))) {}
 
 torch::Tensor Mlp::forward(const torch::Tensor& hidden) const {
-  const torch::Tensor inner = bias_gelu(c_fc_->product(hidden), c_fc_->bias());
+  const torch::Tensor inner = tanh_form_ ? bias_gelu(c_fc_->product(hidden), c_fc_->bias())
+                                         : torch::gelu(c_fc_->forward(hidden));
   return torch::dropout(c_proj_->forward(inner), dropout_, is_training());
 }
 
 torch::nn::LayerNorm make_norm(const ModelConfig& config) {
   if (config.norm == "none") return nullptr;
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.width}));
+  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.width}).eps(config.norm_epsilon));
 }
 
 torch::Tensor normalized(torch::nn::LayerNorm norm, const torch::Tensor& hidden) {
@@ -28,6 +30,7 @@ torch::Tensor normalized(torch::nn::LayerNorm norm, const torch::Tensor& hidden)
 
 Block::Block(const ModelConfig& config)
     : residual_(config.residual),
+      norm_after_(config.norm_place == "after"),
       ln_1_(make_norm(config)),
       ln_2_(config.mlp ? make_norm(config) : nullptr),
       attn_(std::make_shared<SelfAttention>(config)),
@@ -39,11 +42,16 @@ Block::Block(const ModelConfig& config)
 }
 
 torch::Tensor Block::forward(const torch::Tensor& hidden, const SequenceContext& context) {
-  const auto around = [&](const torch::Tensor& input, const torch::Tensor& output) {
-    return residual_ ? input + output : output;
+  const auto around = [&](const torch::Tensor& input, const torch::nn::LayerNorm& norm,
+                          const auto& part) {
+    const torch::Tensor output = part(norm_after_ ? input : normalized(norm, input));
+    const torch::Tensor sum = residual_ ? input + output : output;
+    return norm_after_ ? normalized(norm, sum) : sum;
   };
-  const torch::Tensor mixed = around(hidden, attn_->forward(normalized(ln_1_, hidden), context));
-  return mlp_ ? around(mixed, mlp_->forward(normalized(ln_2_, mixed))) : mixed;
+  const torch::Tensor mixed =
+      around(hidden, ln_1_, [&](const auto& x) { return attn_->forward(x, context); });
+  if (!mlp_) return mixed;
+  return around(mixed, ln_2_, [&](const auto& x) { return mlp_->forward(x); });
 }
 
 }  // namespace ssa

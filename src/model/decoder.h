@@ -5,13 +5,13 @@
 #include <memory>
 #include <optional>
 
-#include "model/block.h"
+#include "model/block_model.h"
 
 namespace ssa {
 
 /// The decoder over sequences of numbers (input = "scalar"): a linear layer reads each in, another
 /// reads one out. Parameter names are those of Hugging Face's GPT2Model, and read_in, read_out.
-class Decoder : public Model {
+class Decoder : public BlockModel {
  public:
   /// Weights zero, norms one: see initialize_weights.
   explicit Decoder(const ModelConfig& config);
@@ -23,24 +23,18 @@ class Decoder : public Model {
   /// and c_proj is not scaled down.
   void initialize_weights(std::uint64_t seed);
 
-  /// (batch, tokens, 1) -> (batch, tokens, 1). Throws std::invalid_argument for another shape or
-  /// more than max_positions tokens.
-  torch::Tensor forward(const torch::Tensor& inputs) override;
-  void record_attention(bool on) override;
-  const std::vector<AttentionRecord>& attention_records() const override { return records_; }
-  std::vector<std::vector<ScoreParameterValues>> score_parameters() const override;
-  std::vector<std::pair<std::string, torch::Tensor>> named_weights() const override;
-  bool decays(const std::string& parameter_name) const override;
+  /// (batch, tokens, 1) -> (batch, tokens, 1). Throws std::invalid_argument for another shape, more
+  /// than max_positions tokens, packed sequences or wanted tokens.
+  torch::Tensor forward(const ModelInput& input) override;
+  /// Null: Hugging Face's GPT2Model reads no numbers.
+  Json hugging_face_config() const override { return nullptr; }
 
  private:
   ModelConfig config_;
   std::shared_ptr<Linear> read_in_, read_out_;
   torch::Tensor positions_;  ///< wpe.weight (max_positions, width); undefined unless learned
   std::optional<RotaryTable> rotary_;  ///< with positions = "rope"
-  std::vector<std::shared_ptr<Block>> blocks_;
-  torch::nn::LayerNorm ln_f_;
-  bool recording_ = false;
-  std::vector<AttentionRecord> records_;
+  torch::nn::LayerNorm ln_f_;          ///< empty without norms, or where they stand after
 };
 
 }  // namespace ssa

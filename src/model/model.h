@@ -1,5 +1,5 @@
-// What training and evaluation know of a model. Architectures are options of ModelConfig, not
-// classes.
+// What training and evaluation know of a model. Architectures are options of ModelConfig; there are
+// as many classes as ways to read a sequence in and predictions out.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -14,6 +14,23 @@
 
 namespace ssa {
 
+/// A batch of sequences, as a task gives them.
+struct ModelInput {
+  /// Implicit, because a tensor alone is an input.
+  ModelInput(torch::Tensor tokens, torch::Tensor cu_lengths = {}, torch::Tensor wanted = {})
+      : tokens(std::move(tokens)), cu_lengths(std::move(cu_lengths)), wanted(std::move(wanted)) {}
+
+  /// Numbers: (batch, tokens, 1). Token ids: int64, (batch, tokens) with pad_id after a sequence's
+  /// end, or (all tokens) of packed sequences.
+  torch::Tensor tokens;
+  /// int64 (sequences + 1): packed sequence s is tokens cu_lengths[s] … cu_lengths[s + 1] − 1.
+  /// Undefined: tokens are not packed.
+  torch::Tensor cu_lengths;
+  /// int64 (any number): the tokens whose outputs are computed, counted row after row. Undefined:
+  /// all.
+  torch::Tensor wanted;
+};
+
 /// What one attention layer saw in the last forward pass (only while recording).
 struct AttentionRecord {
   torch::Tensor weights;  ///< (batch, heads, queries, keys)
@@ -27,8 +44,10 @@ struct ScoreParameterValues {
 
 class Model : public torch::nn::Module {
  public:
-  /// inputs as the task gives them -> outputs (ICL: (batch, tokens, 1)).
-  virtual torch::Tensor forward(const torch::Tensor& inputs) = 0;
+  /// Numbers -> (batch, tokens, 1). Token ids -> logits, (batch, tokens, vocabulary), of packed
+  /// sequences (all tokens, vocabulary), of wanted tokens (wanted, vocabulary). Throws
+  /// std::invalid_argument for what the model cannot read.
+  virtual torch::Tensor forward(const ModelInput& input) = 0;
   /// Records the attention weights of every layer in the next forward passes (costs O(T²) memory).
   virtual void record_attention(bool on) = 0;
   virtual const std::vector<AttentionRecord>& attention_records() const = 0;
@@ -36,8 +55,11 @@ class Model : public torch::nn::Module {
   virtual std::vector<std::vector<ScoreParameterValues>> score_parameters() const = 0;
   /// Weights under Hugging Face names where such a class exists (GPT-2: "h.0.attn.c_attn.weight"
   /// …), plus ours ("h.0.attn.score_n"): what model.safetensors holds. Tensors share the
-  /// parameters' storage.
+  /// parameters' storage, strided where the layouts differ.
   virtual std::vector<std::pair<std::string, torch::Tensor>> named_weights() const = 0;
+  /// What makes a checkpoint readable for Hugging Face's from_pretrained: config.json in its
+  /// schema, or null where none of its classes computes what this model does.
+  virtual Json hugging_face_config() const = 0;
   /// Whether weight decay acts on that parameter: not on norms, biases and score parameters. Throws
   /// std::invalid_argument if there is none of that name.
   virtual bool decays(const std::string& parameter_name) const = 0;

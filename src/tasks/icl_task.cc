@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "eval/errors.h"
+#include "ssa/check.h"
 
 namespace ssa {
 
@@ -18,7 +19,13 @@ InContextTask::InContextTask(const Config& config)
       spec_{.task = icl_task(config.task.name),
             .sampler = icl_sampler(config.task.sampler),
             .sequences = config.train.batch},
-      seed_(static_cast<std::uint64_t>(config.train.seed)) {}
+      seed_(static_cast<std::uint64_t>(config.train.seed)) {
+  SSA_CHECK(config.model.input == "scalar",
+            "task.name = \"" << config.task.name
+                             << "\" gives sequences of numbers, but model.input = \""
+                             << config.model.input << "\" (model.preset = \"" << config.model.preset
+                             << "\")");
+}
 
 Batch InContextTask::batch(std::int64_t points, RandomStream stream, std::int64_t index,
                            std::int64_t slice) const {

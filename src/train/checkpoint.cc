@@ -59,6 +59,8 @@ void save_checkpoint(const fs::path& run_folder, const TrainerState& state, cons
 
   // "format": transformers refuses files that do not say so.
   write_safetensors(temporary / kModelFile, {model.named_weights(), {{"format", "pt"}}});
+  const Json hugging_face = model.hugging_face_config();
+  if (!hugging_face.is_null()) write_json(temporary / "config.json", hugging_face);
   TensorFile trainer;
   trainer.metadata = {{"step", std::to_string(state.step)},
                       {"seconds", fmt::format("{}", state.seconds)}};

@@ -1,4 +1,5 @@
-// checkpoints/step-N/: model.safetensors and trainer.safetensors, complete or not there at all.
+// checkpoints/step-N/: model.safetensors, trainer.safetensors and, for models that Hugging Face has
+// too, config.json; complete or not there at all.
 #pragma once
 
 #include <cstdint>

@@ -96,11 +96,12 @@ std::string figures_text(const std::map<std::string, double>& figures) {
 
 class Trainer {
  public:
-  Trainer(const Config& config, Run& run, std::shared_ptr<Model> model, const TrainOptions& options)
+  Trainer(const Config& config, Run& run, std::unique_ptr<Task> task, std::shared_ptr<Model> model,
+          const TrainOptions& options)
       : config_(config),
         run_(run),
         stop_at_(options.stop_at),
-        task_(make_task(config)),
+        task_(std::move(task)),
         model_(std::move(model)),
         optimizer_(config.train, *model_),
         log_(run.folder, options.quiet) {}
@@ -323,6 +324,7 @@ TrainOutcome Trainer::run() {
 TrainOutcome train(const Config& config, const TrainOptions& options) {
   if (config.train.threads > 0) at::set_num_threads(static_cast<int>(config.train.threads));
   const auto seed = static_cast<std::uint64_t>(config.train.seed);
+  auto task = make_task(config);  // before there is a folder: it may refuse the model
   auto model = make_model(config.model, seed);
   Run run = options.resume
                 ? open_run(options.folder)
@@ -330,7 +332,7 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
   const RunLock lock(options.folder);
   if (options.resume) require_same_run(run, config);
   torch::manual_seed(seed);
-  Trainer trainer(config, run, std::move(model), options);
+  Trainer trainer(config, run, std::move(task), std::move(model), options);
   if (options.resume) {
     trainer.load_newest_checkpoint();
     update_run(run, config);

@@ -26,6 +26,7 @@ FAILURE = 1
         (["train", "tiny.toml", "--score-initial", "1.5"], FAILURE, "model.score_initial has 1 values, but ssa has 2"),
         (["train", "tiny.toml", "--width", "17"], FAILURE, "tiny.toml: model.width = 17 is not a multiple"),
         (["train", "tiny.toml", "--points-end", "17"], FAILURE, "tiny.toml: task.points_end = 17 makes sequences of 34"),
+        (["train", "tiny.toml", "--preset", "babyberta-tiny"], FAILURE, 'gives sequences of numbers, but model.input = "tokens"'),
         (["train", "tiny.toml", "--stop-at", "0"], USAGE, "--stop-at: 0: expected a whole number from 1 to"),
         (["eval", "runs/t", "--data-seed", "99999999999999999999"], USAGE, "a whole number from 0 to 9223372036854775807"),
         (["eval", "runs/t", "--sequences", "1e3"], USAGE, "--sequences: 1e3: expected a whole number from 1 to 1000000000"),

@@ -67,9 +67,34 @@ TEST(Config, EveryDefaultIsWithinItsOwnField) {
 TEST(Config, EveryFieldSurvivesAnotherValueThroughJson) {
   // Every field differs from its default, so a field that the dump or the reader forgets shows.
   Config config;
-  config.model = {"gpt2-icl-tiny", 2,       4,       2,     32,          false, 48,
-                  "none",          false,   "rope",  100,   "scalar",    0.1,   0.5,
-                  "ssa",           "fused", "layer", "exp", {1.75, 2.5}, {"n"}, {"b"}};
+  config.model = {"gpt2-icl-tiny",
+                  2,
+                  4,
+                  2,
+                  32,
+                  false,
+                  48,
+                  "gelu",
+                  "none",
+                  "after",
+                  1e-6,
+                  false,
+                  false,
+                  "rope",
+                  100,
+                  "scalar",
+                  50,
+                  3,
+                  4,
+                  0.1,
+                  0.5,
+                  "ssa",
+                  "fused",
+                  "layer",
+                  "exp",
+                  {1.75, 2.5},
+                  {"n"},
+                  {"b"}};
   config.task = {"icl-linear", "plain", 5, 15, 3, 7};
   config.train = {10,   3,     2,   "adamw", 0.25, "cosine", 4,  0.5, 0.1, 0.8, 0.95,
                   1e-5, false, 1.5, 9,       11,   12,       13, 14,  15,  1};
@@ -106,6 +131,41 @@ TEST(Config, EveryPresetIsValid) {
       EXPECT_EQ(to_json(config)["model"][key], value) << preset.name;
     }
   }
+}
+
+TEST(Config, BabyBertaIsThePublishedModel) {
+  // The figures of its saved configuration (github.com/phueb/BabyBERTa).
+  const ModelConfig model = config_of("[model]\npreset = \"babyberta\"").model;
+  EXPECT_EQ(model.layers, 8);
+  EXPECT_EQ(model.heads, 8);
+  EXPECT_EQ(model.width, 256);
+  EXPECT_EQ(model.hidden_width(), 1024);
+  EXPECT_EQ(model.vocabulary, 8192);
+  EXPECT_EQ(model.max_positions + model.pad_id + 1, 130);
+  EXPECT_EQ(model.pad_id, 1);
+  EXPECT_EQ(model.token_types, 2);
+  EXPECT_EQ(model.norm_epsilon, 1e-5);
+  EXPECT_EQ(model.init_std, 0.02);
+  EXPECT_EQ(model.dropout, 0.1);
+  EXPECT_EQ(model.activation, "gelu");
+  EXPECT_EQ(model.norm_place, "after");
+  EXPECT_FALSE(model.causal);
+}
+
+TEST(Config, ModelsOfTokensNeedAVocabularyAndTheFormThatIsBuilt) {
+  const std::string tokens = "[model]\npreset = \"babyberta-tiny\"\n";
+  EXPECT_EQ(error_of(tokens), "");
+  EXPECT_EQ(error_of(tokens + "vocabulary = 0"),
+            "x.toml: model.input = \"tokens\" needs model.vocabulary, the number of token ids");
+  EXPECT_EQ(error_of(tokens + "pad_id = 128"),
+            "x.toml: model.pad_id = 128 is not below model.vocabulary = 128");
+  EXPECT_EQ(error_of(tokens + "positions = \"rope\""),
+            "x.toml: model.positions = \"rope\" is not built for model.input = \"tokens\", which "
+            "needs \"learned\"");
+  EXPECT_EQ(
+      error_of(tokens + "norm_place = \"before\""),
+      "x.toml: model.norm_place = \"before\" is not built for model.input = \"tokens\", which "
+      "needs \"after\"");
 }
 
 TEST(Config, NestedDottedAndQuotedTomlKeysAreTheSame) {

@@ -19,7 +19,8 @@ class KnownModel : public Model {
   using Answer = torch::Tensor (*)(const torch::Tensor& x, const torch::Tensor& y);
   explicit KnownModel(Answer answer) : answer_(answer) {}
 
-  torch::Tensor forward(const torch::Tensor& inputs) override {
+  torch::Tensor forward(const ModelInput& input) override {
+    const torch::Tensor& inputs = input.tokens;
     EXPECT_FALSE(torch::GradMode::is_enabled());
     EXPECT_EQ(inputs.dim(), 3);
     ++forwards;
@@ -38,6 +39,7 @@ class KnownModel : public Model {
   const std::vector<AttentionRecord>& attention_records() const override { return records_; }
   std::vector<std::vector<ScoreParameterValues>> score_parameters() const override { return {}; }
   std::vector<std::pair<std::string, torch::Tensor>> named_weights() const override { return {}; }
+  Json hugging_face_config() const override { return nullptr; }
   bool decays(const std::string&) const override { return false; }
 
   std::int64_t forwards = 0, largest_batch = 0;

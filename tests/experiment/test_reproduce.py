@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -141,6 +142,16 @@ def test_a_line_cut_off_is_said_and_made_again(ssa, tiny):
     assert "its last line was cut off" in again.stdout
     assert again.stdout.count("[1/1]") == 1
     assert figures(out) == before
+
+
+def test_a_field_that_a_later_version_added_is_no_change(ssa, tiny):
+    out = ssa.folder / "out"
+    ssa("reproduce", tiny, "--out", out, "--variant", "every", "--jobs", 1)
+    for file in [out / "results.jsonl", *out.glob("runs/*/*/*/run.json")]:
+        older = re.sub(r'"causal": ?true,\s*', "", file.read_text())
+        assert older != file.read_text(), file
+        file.write_text(older)
+    assert "[1/" not in ssa("reproduce", tiny, "--out", out, "--variant", "every").stdout
 
 
 def test_changed_settings_are_never_mixed(ssa, tiny):

@@ -60,23 +60,31 @@ def plain_decoder(model: dict, weights: dict, inputs: torch.Tensor) -> torch.Ten
         if model["positions"] == "rope":
             query, key = turned(query), turned(key)
         params = [value.expand(heads) for value in score_values(model, layer, weights)]
-        out, _ = eager_attention(query, key, value, score=model["score"], params=params, causal=True)
+        out, _ = eager_attention(query, key, value, score=model["score"], params=params, causal=model["causal"])
         return linear(out.transpose(1, 2).reshape(batch, length, -1), f"h.{layer}.attn.c_proj")
 
     def mlp(x, layer):
         x = linear(x, f"h.{layer}.mlp.c_fc")
-        x = 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+        if model["activation"] == "gelu":
+            x = 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
+        else:
+            x = 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
         return linear(x, f"h.{layer}.mlp.c_proj")
 
-    around = (lambda x, y: x + y) if model["residual"] else (lambda x, y: y)
+    def around(x, part, name, layer):
+        before = model["norm_place"] == "before"
+        y = part(norm(x, name) if before else x, layer)
+        y = x + y if model["residual"] else y
+        return y if before else norm(y, name)
+
     hidden = linear(inputs, "read_in")
     if model["positions"] == "learned":
         hidden = hidden + weights["wpe.weight"][:length]
     for layer in range(model["layers"]):
-        hidden = around(hidden, attention(norm(hidden, f"h.{layer}.ln_1"), layer))
+        hidden = around(hidden, attention, f"h.{layer}.ln_1", layer)
         if model["mlp"]:
-            hidden = around(hidden, mlp(norm(hidden, f"h.{layer}.ln_2"), layer))
-    return linear(norm(hidden, "ln_f"), "read_out")
+            hidden = around(hidden, mlp, f"h.{layer}.ln_2", layer)
+    return linear(norm(hidden, "ln_f") if model["norm_place"] == "before" else hidden, "read_out")
 
 
 def task_loss(task: str, output: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

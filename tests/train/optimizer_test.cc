@@ -17,13 +17,14 @@ class TwoParameters : public Model {
     vector = register_parameter("vector", torch::randn({5}, generator).to(dtype));
     fixed = register_parameter("fixed", torch::ones({2}, dtype), /*requires_grad=*/false);
   }
-  torch::Tensor forward(const torch::Tensor& inputs) override { return inputs; }
+  torch::Tensor forward(const ModelInput& input) override { return input.tokens; }
   void record_attention(bool) override {}
   const std::vector<AttentionRecord>& attention_records() const override { return records_; }
   std::vector<std::vector<ScoreParameterValues>> score_parameters() const override { return {}; }
   std::vector<std::pair<std::string, torch::Tensor>> named_weights() const override {
     return {{"matrix", matrix}, {"vector", vector}};
   }
+  Json hugging_face_config() const override { return nullptr; }
   bool decays(const std::string& name) const override { return name == "matrix"; }
 
   /// A loss whose gradients differ in size and change from step to step.

@@ -1,0 +1,51 @@
+#include "model/block_model.h"
+
+#include <torch/torch.h>
+
+#include "ssa/check.h"
+
+namespace ssa {
+
+void BlockModel::add_blocks(const ModelConfig& config) {
+  const auto list = register_module("h", torch::nn::ModuleList());
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    blocks_.push_back(std::make_shared<Block>(config));
+    list->push_back(blocks_.back());
+  }
+}
+
+torch::Tensor BlockModel::through_blocks(torch::Tensor hidden, SequenceContext context) {
+  records_.clear();
+  context.records = recording_ ? &records_ : nullptr;
+  for (const auto& block : blocks_) hidden = block->forward(hidden, context);
+  return hidden;
+}
+
+void BlockModel::record_attention(bool on) {
+  recording_ = on;
+  records_.clear();
+}
+
+std::vector<std::vector<ScoreParameterValues>> BlockModel::score_parameters() const {
+  std::vector<std::vector<ScoreParameterValues>> layers;
+  for (const auto& block : blocks_) layers.push_back(block->score_parameters().named_values());
+  return layers;
+}
+
+bool BlockModel::decays(const std::string& parameter_name) const {
+  const auto parameters = named_parameters();
+  const torch::Tensor* parameter = parameters.find(parameter_name);
+  SSA_CHECK(parameter != nullptr, "model: no parameter is called " << parameter_name);
+  return parameter->dim() >= 2;
+}
+
+std::vector<std::pair<std::string, torch::Tensor>> BlockModel::named_weights() const {
+  std::vector<std::pair<std::string, torch::Tensor>> out;
+  for (const auto& parameter : named_parameters()) {
+    out.emplace_back(parameter.key(), parameter.value());
+  }
+  for (const auto& fixed : named_buffers()) out.emplace_back(fixed.key(), fixed.value());
+  return out;
+}
+
+}  // namespace ssa

@@ -1,0 +1,36 @@
+// What all models of blocks share, whatever they read and predict.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/block.h"
+
+namespace ssa {
+
+class BlockModel : public Model {
+ public:
+  void record_attention(bool on) override;
+  const std::vector<AttentionRecord>& attention_records() const override { return records_; }
+  std::vector<std::vector<ScoreParameterValues>> score_parameters() const override;
+  /// Every parameter, then every buffer (fixed parameters of the score), under its own name.
+  std::vector<std::pair<std::string, torch::Tensor>> named_weights() const override;
+  /// Matrices: norms, biases and the score's parameters are vectors.
+  bool decays(const std::string& parameter_name) const override;
+
+ protected:
+  /// Registers config.layers blocks as "h".
+  void add_blocks(const ModelConfig& config);
+  /// The hidden states after the last block; records what context.records is for, if asked to.
+  torch::Tensor through_blocks(torch::Tensor hidden, SequenceContext context);
+  bool recording() const { return recording_; }
+
+ private:
+  std::vector<std::shared_ptr<Block>> blocks_;
+  bool recording_ = false;
+  std::vector<AttentionRecord> records_;
+};
+
+}  // namespace ssa

@@ -1,0 +1,150 @@
+"""The C++ encoder against Hugging Face's RobertaForMaskedLM on the same weights; its checkpoints there."""
+
+import pytest
+import ssa_attention
+import torch
+from eager import check_error, eager_attention
+from parity import STEPS, cast, check_parity, initial_weights, moved_weights, run_program
+from torch.nn.functional import cross_entropy
+from transformers import AttentionInterface, AttentionMaskInterface, RobertaConfig, RobertaForMaskedLM
+from transformers.masking_utils import eager_mask
+
+PAD, VOCABULARY, LONGEST = 1, 128, 32
+LENGTHS = [9, 32, 3, 17]
+SCORE_PARAMS: dict = {}  # of the model that runs: its score, and by layer its values
+
+
+def make_config(**model) -> dict:
+    train = {"steps": STEPS, "learning_rate": 1e-4, "optimizer": "adamw", "weight_decay": 0.1, "seed": 3}
+    return {"model": {"preset": "babyberta-tiny", "score": "softmax"} | model, "train": train}
+
+
+def make_data(generator: torch.Generator) -> dict:
+    """Padded sentences; about a third of their tokens are replaced by others and are to be predicted."""
+    inputs = torch.full((len(LENGTHS), LONGEST), PAD)
+    targets = torch.full_like(inputs, -100)
+    for row, length in enumerate(LENGTHS):
+        words = torch.randint(2, VOCABULARY, (length,), generator=generator)
+        chosen = torch.rand(length, generator=generator) < 0.3
+        chosen[0] = True
+        targets[row, :length] = words.masked_fill(~chosen, -100)
+        inputs[row, :length] = torch.where(chosen, torch.tensor(0), words)
+    return {"inputs": inputs, "targets": targets}
+
+
+def loss_of(logits, targets):
+    return cross_entropy(logits.flatten(0, -2), targets.flatten())
+
+
+def scored_attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, **_):
+    """Attention of another score inside Hugging Face's model, with the mask it makes for its own."""
+    score, params = SCORE_PARAMS["score"], SCORE_PARAMS[module.layer_idx]
+    out, _ = eager_attention(query, key, value, score=score, params=params, mask=attention_mask == 0, scale=scaling)
+    return out.transpose(1, 2), None
+
+
+AttentionInterface.register("scored", scored_attention)
+AttentionMaskInterface.register("scored", eager_mask)
+
+
+def roberta(attention: str = "eager") -> RobertaForMaskedLM:
+    """babyberta-tiny as Hugging Face configures it."""
+    model = RobertaForMaskedLM(
+        RobertaConfig(
+            vocab_size=VOCABULARY,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=128,
+            max_position_embeddings=LONGEST + PAD + 1,
+            type_vocab_size=2,
+            pad_token_id=PAD,
+            layer_norm_eps=1e-5,
+            attn_implementation=attention,
+        )
+    )
+    return model.eval()
+
+
+def hugging_face(config: dict):
+    """forward(weights, inputs) through transformers' RobertaForMaskedLM."""
+    score = config["model"]["score"]
+    model = roberta("eager" if score == "softmax" else "scored")
+
+    def score_params(weights, layer):
+        values = []
+        for param in ssa_attention.scores()[score].params:
+            stored = weights[f"roberta.encoder.layer.{layer}.attention.self.score_{param.name}"]
+            values.append(param.module_lower + torch.logaddexp(stored, torch.zeros_like(stored)))
+        return values
+
+    def forward(weights, inputs):
+        model.to(weights["lm_head.bias"].dtype)
+        SCORE_PARAMS.update({"score": score} | {layer: score_params(weights, layer) for layer in range(2)})
+        inner = {name: w for name, w in weights.items() if ".score_" not in name}
+        kwargs = {"input_ids": inputs, "attention_mask": (inputs != PAD).long()}
+        return torch.func.functional_call(model, inner, kwargs=kwargs).logits
+
+    return forward
+
+
+def test_names_and_shapes_are_hugging_faces(tmp_path):
+    theirs = {name: tuple(p.shape) for name, p in roberta().named_parameters()}
+    for score in ("softmax", "ssa"):
+        weights = initial_weights(tmp_path, make_config(score=score))
+        ours = {name: tuple(w.shape) for name, w in weights.items() if ".score_" not in name}
+        assert ours == theirs
+    extra = {f"roberta.encoder.layer.{i}.attention.self.score_{name}" for i in range(2) for name in "nb"}
+    assert extra == weights.keys() - ours.keys()
+
+
+@pytest.mark.parametrize("score", ["softmax", "ssa"])
+def test_it_equals_hugging_face(tmp_path, score):
+    config = make_config(score=score)
+    check_parity(tmp_path, hugging_face(config), loss_of, make_data, config)
+
+
+def test_packed_sentences_equal_hugging_faces_padded_ones(tmp_path):
+    config = make_config()
+    generator = torch.Generator().manual_seed(1)
+    weights = moved_weights(config, initial_weights(tmp_path, config), generator)
+    inputs = make_data(generator)["inputs"]
+    truth, eager = (
+        hugging_face(config)(cast(weights, dtype), inputs)[inputs != PAD] for dtype in (torch.float64, torch.float32)
+    )
+    cu = torch.tensor([0, *LENGTHS]).cumsum(0)
+    data = {"inputs": inputs[inputs != PAD], "targets": torch.zeros(sum(LENGTHS), dtype=torch.long), "cu_lengths": cu}
+    ours = run_program(tmp_path, config, "float32", cast(weights, torch.float32) | data)
+    check_error("logits", ours["output"], eager.detach(), truth.detach(), 2)
+
+
+def test_a_checkpoint_loads_in_hugging_face(tmp_path):
+    config = make_config()
+    generator = torch.Generator().manual_seed(2)
+    weights = cast(moved_weights(config, initial_weights(tmp_path, config), generator), torch.float32)
+    data = make_data(generator)
+    ours = run_program(tmp_path, config, "float32", weights | data)["output"]
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    run_program(tmp_path, config, "float32", weights, checkpoint=str(run))
+    model, info = RobertaForMaskedLM.from_pretrained(
+        run / "checkpoints/step-0", output_loading_info=True, attn_implementation="eager"
+    )
+    assert not any(info.values()), info
+    kwargs = {"input_ids": data["inputs"], "attention_mask": (data["inputs"] != PAD).long()}
+    with torch.no_grad():
+        eager = model(**kwargs).logits
+        truth = model.double()(**kwargs).logits
+    check_error("logits", ours, eager, truth, 2)
+    # The configuration is the model's, dropout in training included.
+    assert (model.config.hidden_dropout_prob, model.config.attention_probs_dropout_prob) == (0.1, 0.1)
+    assert (model.config.hidden_act, model.config.layer_norm_eps) == ("gelu", 1e-5)
+
+
+def test_a_checkpoint_of_another_score_is_not_passed_off_as_softmax(tmp_path):
+    config = make_config(score="ssa")
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    run_program(tmp_path, config, "float32", initial_weights(tmp_path, config), checkpoint=str(run))
+    files = {path.name for path in (run / "checkpoints/step-0").iterdir()}
+    assert files == {"model.safetensors", "trainer.safetensors"}
