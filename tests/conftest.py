@@ -71,6 +71,15 @@ def ssa(tmp_path):
     return Program(tmp_path)
 
 
+@pytest.fixture(scope="session")
+def real_data():
+    """The folder of the real data: SSA_DATA, else shared/data beside the checkout. Tests skip where there is none."""
+    folder = Path(os.environ.get("SSA_DATA") or Path(os.environ["SSA_SOURCE"]).parent / "shared/data")
+    if not folder.is_dir():
+        pytest.skip(f"no real data in {folder} (environment SSA_DATA)")
+    return folder
+
+
 @pytest.fixture
 def tiny(tmp_path):
     """The path of a config whose run takes a second."""

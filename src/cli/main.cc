@@ -24,6 +24,7 @@ const std::vector<Command>& commands() {
       {"attention", "write the attention weights of trained models for one input", add_attention},
       {"reproduce", "train and evaluate a whole comparison: scores x seeds", add_reproduce},
       {"theory", "measure the two theorems on scores and their growth", add_theory},
+      {"tokenizer", "turn text into token ids and back; make a tokenizer", add_tokenizer},
       {"scores", "list the scoring functions with formula and parameters", add_scores},
       {"info", "show versions, instruction set, threads and libraries", add_info},
   };
@@ -41,10 +42,16 @@ int fail(int code, std::string message) {
   return code;
 }
 
-/// The sub-command that was asked for, or the program itself.
+/// The innermost sub-command that was asked for, or the program itself.
 const CLI::App& parsed_app(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
-  return parsed.empty() ? app : *parsed.front();
+  return parsed.empty() ? app : parsed_app(*parsed.front());
+}
+
+/// "ssa tokenizer encode"
+std::string full_name(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : full_name(*parent) + " " + app.get_name();
 }
 
 /// CLI11's message; for arguments that it does not know also the nearest ones that it does.
@@ -53,9 +60,8 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   std::string message = error.what();
   const auto unknown = parsed.remaining();
   std::vector<std::string> known;
-  if (&parsed == &app) {
-    for (const Command& command : commands()) known.emplace_back(command.name);
-  } else {
+  for (const CLI::App* command : parsed.get_subcommands({})) known.push_back(command->get_name());
+  if (known.empty()) {
     for (const CLI::Option* option : parsed.get_options()) {
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
     }
@@ -64,8 +70,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     message = fmt::format("unknown argument {}; did you mean {}?", unknown.front(),
                           nearest_name(unknown.front(), known));
   }
-  return fmt::format("{} (see {} --help)", message,
-                     &parsed == &app ? "ssa" : "ssa " + parsed.get_name());
+  return fmt::format("{} (see {} --help)", message, full_name(parsed));
 }
 
 /// A training step frees what the next one asks for again. Keeping it saves a page fault for every

@@ -23,11 +23,13 @@ def blocks(language):
 def checkout(tmp_path):
     """A folder that looks like the checkout, so that runs/ is written elsewhere."""
     (tmp_path / "configs").symlink_to(SOURCE / "configs")
+    (tmp_path / "corpus.txt").write_text("The dog sees the cat.\nThe cat sees the dog.\n")
     return tmp_path
 
 
 def test_shell_commands(checkout):
-    environment = os.environ | {"PATH": f"{BINARY.parent}:{os.environ['PATH']}"}
+    path = f"{BINARY.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path}
     for block in blocks("sh"):
         subprocess.run(["bash", "-euc", block], cwd=checkout, env=environment, check=True)
     assert (checkout / "runs/readme/evals/icl-shift.json").exists()

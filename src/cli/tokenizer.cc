@@ -1,0 +1,254 @@
+// `ssa tokenizer`: text to token ids and back, line by line; training through Python.
+#include "data/tokenizer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace ssa {
+namespace fs = std::filesystem;
+namespace {
+
+struct TokenizerOptions {
+  fs::path tokenizer, merges, input;
+  bool jsonl = false, no_special = false, keep_special = false, speed = false;
+
+  Tokenizer read() const {
+    return merges.empty() ? Tokenizer::read(tokenizer) : Tokenizer::read(tokenizer, merges);
+  }
+};
+
+/// Standard output in large pieces: a line at a time costs more than encoding it.
+class Output {
+ public:
+  void line(std::string_view text) {
+    buffer_.append(text).push_back('\n');
+    if (buffer_.size() > kPiece) flush();
+  }
+
+  void flush() {
+    const bool written = std::fwrite(buffer_.data(), 1, buffer_.size(), stdout) == buffer_.size();
+    if (!written || std::fflush(stdout) != 0) {
+      throw std::runtime_error("standard output: cannot be written");
+    }
+    buffer_.clear();
+  }
+
+ private:
+  static constexpr std::size_t kPiece = 1 << 16;
+  std::string buffer_;
+};
+
+/// Calls `work` with every line of the file, or of standard input. What it throws is thrown again
+/// with file and line.
+void for_each_line(const fs::path& file, const std::function<void(const std::string&)>& work) {
+  std::ifstream stream;
+  if (!file.empty()) {
+    if (fs::is_directory(file)) {
+      throw std::runtime_error(fmt::format("{}: is a folder, not a file", file.string()));
+    }
+    stream.open(file, std::ios::binary);
+    if (!stream) throw std::runtime_error(fmt::format("{}: no such file", file.string()));
+  }
+  std::istream& lines = file.empty() ? std::cin : stream;
+  std::string line;
+  for (std::int64_t number = 1; std::getline(lines, line); ++number) {
+    try {
+      work(line);
+    } catch (const std::invalid_argument& error) {
+      throw std::runtime_error(fmt::format(
+          "{}:{}: {}", file.empty() ? "standard input" : file.string(), number, error.what()));
+    }
+  }
+}
+
+/// The text of a JSON line: a string, or an object's "text".
+std::string json_text(const std::string& line) {
+  const auto value = nlohmann::json::parse(line, nullptr, false);
+  const auto& text = value.is_object() && value.contains("text") ? value["text"] : value;
+  if (!text.is_string()) {
+    throw std::invalid_argument("expected a JSON string, or an object with the string \"text\"");
+  }
+  return text.get<std::string>();
+}
+
+void encode(const TokenizerOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  const Tokenizer tokenizer = options.read();
+  Output output;
+  std::int64_t lines = 0, bytes = 0;
+  Clock::duration time{};
+  for_each_line(options.input, [&](const std::string& line) {
+    const std::string text = options.jsonl ? json_text(line) : line;
+    const auto start = Clock::now();
+    const std::vector<TokenId> ids = tokenizer.encode(text, !options.no_special);
+    time += Clock::now() - start;
+    ++lines;
+    bytes += static_cast<std::int64_t>(text.size());
+    output.line(fmt::format("{}", fmt::join(ids, " ")));
+  });
+  output.flush();
+  if (options.speed) {
+    const double seconds = std::chrono::duration<double>(time).count();
+    const double megabytes = static_cast<double>(bytes) / 1e6;
+    fmt::print(stderr, "{} texts, {:.3f} MB in {:.4f} s: {:.2f} MB/s\n", lines, megabytes, seconds,
+               seconds > 0 ? megabytes / seconds : 0.0);
+  }
+}
+
+std::vector<TokenId> parse_ids(std::string_view line) {
+  std::vector<TokenId> ids;
+  while (!line.empty()) {
+    const std::string_view word = line.substr(0, line.find(' '));
+    if (!word.empty()) {
+      TokenId id = 0;
+      const char* end = word.data() + word.size();
+      const auto [stop, error] = std::from_chars(word.data(), end, id);
+      if (error != std::errc() || stop != end) {
+        throw std::invalid_argument(fmt::format("\"{}\" is not a token id", word));
+      }
+      ids.push_back(id);
+    }
+    line.remove_prefix(std::min(line.size(), word.size() + 1));
+  }
+  return ids;
+}
+
+void decode(const TokenizerOptions& options) {
+  const Tokenizer tokenizer = options.read();
+  Output output;
+  for_each_line(options.input, [&](const std::string& line) {
+    const std::string text = tokenizer.decode(parse_ids(line), !options.keep_special);
+    output.line(options.jsonl ? nlohmann::json(text).dump() : text);
+  });
+  output.flush();
+}
+
+/// "<s> (3)"; the vocabulary's spelling, which every id has, decoder or not.
+std::string named(const TokenizerSpec& spec, const std::vector<TokenId>& ids) {
+  std::vector<std::string> names;
+  for (const TokenId id : ids) {
+    const auto added = std::ranges::find(spec.added, id, &AddedToken::id);
+    const auto token =
+        std::ranges::find(spec.vocabulary, id, [](const auto& pair) { return pair.second; });
+    names.push_back(
+        fmt::format("{} ({})", added != spec.added.end() ? added->content : token->first, id));
+  }
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+void info(const TokenizerOptions& options) {
+  const Tokenizer tokenizer = options.read();
+  const TokenizerSpec& spec = tokenizer.spec();
+  const auto row = [](const char* name, const std::string& value) {
+    fmt::print("{:<15} {}\n", name, value);
+  };
+  row("kind", "byte-level BPE");
+  row("size", fmt::format("{} (largest id + 1)", tokenizer.size()));
+  row("merges", fmt::format("{}", spec.merges.size()));
+  row("normalizer", spec.lowercase ? "lower case" : "none");
+  row("prefix space", spec.add_prefix_space ? "yes" : "no");
+  row("words", spec.split_words ? "by GPT-2's pattern" : "not split");
+  row("around a text",
+      spec.prefix.empty() && spec.suffix.empty()
+          ? "nothing"
+          : fmt::format("{} … {}", named(spec, spec.prefix), named(spec, spec.suffix)));
+  row("decoder", spec.can_decode ? "bytes" : "none");
+  row("unknown bytes",
+      spec.unknown ? named(spec, {spec.unknown->id}) : "left out, if there are any");
+  if (spec.max_length) {
+    row("truncation", fmt::format("to {} in the file; encode never truncates", *spec.max_length));
+  }
+  for (const AddedToken& token : spec.added) {
+    row("added token",
+        fmt::format("{} {}{}{}{}{}", token.id, token.content, token.special ? ", special" : "",
+                    token.normalized ? ", in the normalised text" : "",
+                    token.lstrip ? ", with white space before it" : "",
+                    token.rstrip ? ", with white space after it" : ""));
+  }
+}
+
+/// Training is the work of PyPI `tokenizers`: this process becomes the Python module that calls it.
+void train(const std::vector<std::string>& arguments) {
+  const char* chosen = std::getenv("SSA_PYTHON");
+  const std::string python = chosen == nullptr ? "python3" : chosen;
+  std::vector<std::string> command = {python, "-m", "ssa_attention.tokenizer_training"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  std::vector<char*> words;
+  for (std::string& word : command) words.push_back(word.data());
+  words.push_back(nullptr);
+  execvp(python.c_str(), words.data());
+  throw std::runtime_error(
+      fmt::format("{}: cannot be started ({}): training needs Python with the package "
+                  "ssa_attention; SSA_PYTHON in the environment names another one",
+                  python, std::strerror(errno)));
+}
+
+using Work = void (*)(const TokenizerOptions&);
+
+CLI::App& add_work(CLI::App& app, const char* name, const char* help,
+                   const std::shared_ptr<TokenizerOptions>& options, Work work) {
+  CLI::App& command = *app.add_subcommand(name, help);
+  command
+      .add_option("tokenizer", options->tokenizer,
+                  "tokenizer.json, or a vocab.json together with --merges")
+      ->required();
+  command.add_option("--merges", options->merges, "merges.txt of a vocab.json");
+  command.callback([options, work] { work(*options); });
+  return command;
+}
+
+}  // namespace
+
+void add_tokenizer(CLI::App& app, int&) {
+  const auto options = std::make_shared<TokenizerOptions>();
+  app.require_subcommand(1);
+  CLI::App& encoding =
+      add_work(app, "encode", "write the token ids of every line of a text", options, encode);
+  encoding.add_option("file", options->input, "the text (default: standard input)");
+  encoding.add_flag("--jsonl", options->jsonl,
+                    "each line is a JSON string, or an object with the string \"text\"");
+  encoding.add_flag("--no-special", options->no_special,
+                    "without the special tokens that the tokenizer puts around a text");
+  encoding.add_flag("--speed", options->speed, "say on standard error how fast encoding was");
+  encoding.footer("Example: ssa tokenizer encode tokenizer.json corpus.txt > ids.txt");
+
+  CLI::App& decoding =
+      add_work(app, "decode", "write the text of every line of token ids", options, decode);
+  decoding.add_option("file", options->input, "lines of ids (default: standard input)");
+  decoding.add_flag("--jsonl", options->jsonl, "write each text as a JSON string");
+  decoding.add_flag("--keep-special", options->keep_special, "with the special tokens");
+  decoding.footer("Example: ssa tokenizer decode tokenizer.json ids.txt");
+
+  CLI::App& training = *app.add_subcommand("train", "make a tokenizer from text, with Python");
+  training.prefix_command();  // every argument is the Python module's, --help too
+  training.set_help_flag();
+  training.callback([&training] { train(training.remaining()); });
+
+  CLI::App& telling = add_work(app, "info", "show what a tokenizer does", options, info);
+  telling.footer("Example: ssa tokenizer info tokenizer.json");
+
+  app.footer("Example: ssa tokenizer encode tokenizer.json corpus.txt > ids.txt");
+}
+
+}  // namespace ssa
