@@ -14,7 +14,8 @@ std::string split(std::string_view text, const std::vector<AddedToken>& tokens) 
   std::size_t length = 0;
   for (const auto& [part, token] : AddedTokens(tokens).split(text)) {
     if (!shown.empty()) shown += '|';
-    shown += token ? "<" + std::to_string(*token) + ">" : std::string(part);
+    shown +=
+        token ? std::string("<").append(std::to_string(*token)).append(">") : std::string(part);
     length += part.size();
   }
   EXPECT_EQ(length, text.size());
