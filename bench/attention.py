@@ -31,6 +31,7 @@ from pathlib import Path
 import memory
 import torch
 from cases import KINDS, OURS, PEER, Case
+from ssa_attention.files import write_text
 from timing import measure, thread_ratios
 
 SHAPES = "64x8x82x32,16x8x12x32,8x8x128x32,8x24x1024x32,2x12x1024x64,1x8x4096x64,1x8x4096x128"
@@ -174,9 +175,7 @@ def around_markers(page: Path) -> list[str]:
 
 
 def write_between_markers(page: Path, text: str) -> None:
-    partial = page.with_name(page.name + ".partial")
-    partial.write_text(text.join(around_markers(page)))
-    partial.replace(page)
+    write_text(page, text.join(around_markers(page)))
 
 
 def parse() -> argparse.Namespace:
@@ -211,9 +210,7 @@ def main() -> int:
     report = {"facts": facts(), "results": [], "memory": [], "threads": [], "targets": {}}
 
     def save():
-        partial = arguments.out.with_name(arguments.out.name + ".partial")
-        partial.write_text(json.dumps(report, indent=1) + "\n")
-        partial.replace(arguments.out)
+        write_text(arguments.out, json.dumps(report, indent=1) + "\n")
 
     for case in cases if "times" in sections else []:
         report["results"].append(measure(case, arguments.rounds))

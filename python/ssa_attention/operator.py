@@ -149,7 +149,7 @@ def attention(
         dropout: probability in [0, 1) with which each weight is set to 0; the others are divided by
             1 - dropout. Which ones depends on `seed` and the indices alone (docs/operator.md).
         seed: of the dropout; None draws one from torch's CPU generator, see `last_dropout_seed`.
-        kernel: "fused" (float32 on the CPU, φ family) or "composed" (anything else), an error where
+        kernel: "fused" (float32 or bfloat16 on the CPU, φ family) or "composed" (anything else), an error where
             it cannot be had; "auto" takes the fused one where it can.
         return_lse: also return the logarithm of the normaliser, which is differentiable.
 

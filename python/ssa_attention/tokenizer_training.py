@@ -12,6 +12,8 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from .files import write_text
+
 # As in BabyBERTa's (Huebner, Sulem, Fisher, Roth 2021): a mask stands for a word and the space before it.
 MASK = AddedToken("<mask>", lstrip=True, normalized=False)
 SPECIAL = [MASK, "<pad>", "<unk>", "<s>", "</s>"]
@@ -75,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.least_frequency < 1:
             raise ValueError(f"--least-frequency {options.least_frequency}: at least 1")
         tokenizer = train(lines(options.texts), options.vocabulary, options.lowercase, options.least_frequency)
-        tokenizer.save(str(options.output))
+        write_text(options.output, tokenizer.to_str(pretty=True))
     except (ValueError, OSError) as error:
         print(f"ssa tokenizer train: {error}", file=sys.stderr)
         return 1

@@ -259,6 +259,14 @@ def test_training_refusals(tmp_path, arguments, message):
     assert not (tmp_path / "out.json").exists()
 
 
+def test_training_replaces_files_only(tmp_path):
+    (tmp_path / "corpus.txt").write_text("the cat\n")
+    command = [sys.executable, "-m", "ssa_attention.tokenizer_training", "corpus.txt", "-o", "."]
+    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert done.returncode == 1 and ".: is not a file that could be replaced" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus.txt"]
+
+
 @pytest.mark.parametrize("which", [babyberta, gpt2])
 def test_hard_text_with_real_tokenizers(ssa, real_data, which):
     tokenizer, reference = which(real_data)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Callable
 from html import escape
 from importlib import resources
@@ -14,6 +12,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 import plotly.offline
 
+from ..files import FileError, write_text
 from .panel import BASELINE_COLOUR, BASELINE_DASHES
 from .reading import ReportError
 
@@ -131,32 +130,9 @@ def write_built(program: str, build: Callable[[], str], path: Path) -> int:
     """Builds the page, writes it and says so under the program's name; the exit code."""
     try:
         text = build()
-        write_page(path, text)
-    except ReportError as error:
+        write_text(path, text)
+    except (ReportError, FileError) as error:
         print(f"{program}: {error}", file=sys.stderr)
         return 1
     print(f"{program}: wrote {path} ({len(text.encode()) / 1e6:.1f} MB)")
     return 0
-
-
-def write_page(path: Path, text: str) -> None:
-    """Under a temporary name beside it, synced, then renamed: never half a page. Through links, and only over files.
-    Raises ReportError."""
-    if path.is_symlink():
-        path = path.resolve()
-    if path.exists() and not path.is_file():
-        raise ReportError(f"{path}: is not a file that could be replaced")
-    try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise ReportError(f"{path}: cannot be written: {error.strerror}") from None
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            os.fchmod(descriptor, 0o644)
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(temporary, path)
-    except OSError as error:
-        os.unlink(temporary)
-        raise ReportError(f"{path}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,34 @@
+"""Files that are whole or not there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+
+class FileError(ValueError):
+    """A file that cannot be written; the message names it."""
+
+
+def write_text(path: Path, text: str) -> None:
+    """Under a temporary name beside it, synced, then renamed: never half a file. Through links, and only over files.
+    Raises FileError."""
+    if path.is_symlink():
+        path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise FileError(f"{path}: is not a file that could be replaced")
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(descriptor, 0o644)
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+    except OSError as error:
+        os.unlink(temporary)
+        raise FileError(f"{path}: cannot be written: {error.strerror}") from None
