@@ -11,9 +11,6 @@
 namespace ssa::test {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
 class Decode : public ::testing::TestWithParam<std::string_view> {
  protected:
   Decode() { fill_scratch_with_nan(true); }
@@ -146,25 +143,9 @@ TEST_P(Decode, PoisonInHiddenKeys) {
     const std::vector<std::int64_t> hidden = hider == 0
                                                  ? std::vector<std::int64_t>{700, 701, 1099}
                                                  : std::vector<std::int64_t>{0, 511, 512, 1099};
-    for (std::int64_t b = 0; b < o.batch; ++b) {
-      for (std::int64_t h = 0; h < o.query_heads; ++h) {
-        for (std::int64_t i = 0; i < o.query_length; ++i) {
-          for (const std::int64_t j : hidden) {
-            if (o.mask) *clean.mask.view().at(b, h, i, j) = false;
-            if (o.bias) *clean.bias.view().at(b, h, i, j) = -kInf;
-          }
-        }
-      }
-    }
+    hide_keys(clean, o, hidden);
     Inputs<float> poisoned = clean;
-    for (std::int64_t b = 0; b < o.batch; ++b) {
-      for (std::int64_t h = 0; h < o.kv_heads; ++h) {
-        for (const std::int64_t j : hidden) {
-          *poisoned.key.view().at(b, h, j, j % 3) = kNan;
-          *poisoned.value.view().at(b, h, j, j % 5) = j % 2 == 0 ? kInf : kNan;
-        }
-      }
-    }
+    poison_keys(poisoned, o, hidden);
     clean.connect(o);
     poisoned.connect(o);
     const Forward result = forward(poisoned, o, serial());

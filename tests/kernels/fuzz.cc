@@ -26,8 +26,6 @@ namespace {
 using HWY_NAMESPACE::kHasSink;
 
 constexpr double kEpsilon = std::numeric_limits<float>::epsilon();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
 
 enum class Values { kOrdinary, kExtreme, kPoisoned, kHiddenPoison };
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <ostream>
 #include <random>
@@ -28,6 +29,9 @@ inline constexpr int kThin = 3;
 #else
 inline constexpr int kThin = 1;
 #endif
+
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+inline constexpr float kInf = std::numeric_limits<float>::infinity();
 
 using Sizes = std::array<std::int64_t, 4>;
 
@@ -158,6 +162,19 @@ struct Options {
   std::array<double, kMaxScoreParams> params{};  ///< 0: spread around the initial values
   std::uint64_t seed = 1;
 };
+
+/// Two batch rows, grouped heads, odd dimensions.
+inline Options base(std::int64_t query_length, std::int64_t key_length) {
+  Options o;
+  o.query_length = query_length;
+  o.key_length = key_length;
+  o.query_heads = 4;
+  o.kv_heads = 2;
+  o.qk_dim = 20;
+  o.v_dim = 12;
+  o.batch = 2;
+  return o;
+}
 
 inline std::ostream& operator<<(std::ostream& stream, const Options& o) {
   const auto flags = [](const std::array<bool, 4>& set) {
@@ -416,6 +433,35 @@ Results<T> run_plain(const Inputs<T>& in, const Options& o) {
   return r;
 }
 
+/// Hides keys from every query where the options have a mask or bias.
+inline void hide_keys(Inputs<float>& in, const Options& o,
+                      const std::vector<std::int64_t>& hidden) {
+  for (std::int64_t b = 0; b < o.batch; ++b) {
+    for (std::int64_t h = 0; h < o.query_heads; ++h) {
+      for (std::int64_t i = 0; i < o.query_length; ++i) {
+        for (const std::int64_t j : hidden) {
+          if (o.mask) *in.mask.view().at(b, h, i, j) = false;
+          if (o.bias) *in.bias.view().at(b, h, i, j) = -kInf;
+        }
+      }
+    }
+  }
+}
+
+/// NaN and infinities into keys and their values.
+inline void poison_keys(Inputs<float>& in, const Options& o,
+                        const std::vector<std::int64_t>& keys) {
+  for (std::int64_t b = 0; b < o.batch; ++b) {
+    for (std::int64_t h = 0; h < o.kv_heads; ++h) {
+      for (const std::int64_t j : keys) {
+        *in.key.view().at(b, h, j, j % 3) = kNan;
+        *in.key.view().at(b, h, j, 7) = -kInf;
+        *in.value.view().at(b, h, j, j % 5) = j % 2 == 0 ? kInf : kNan;
+      }
+    }
+  }
+}
+
 /// Largest error against the truth and largest |truth|. −inf must meet −inf; NaN counts as
 /// infinite.
 struct Error {
@@ -454,6 +500,34 @@ Error error_of(const A& result, const B& truth) {
     error.add(values[i], exact[i]);
   }
   return error;
+}
+
+/// All values that a run wrote, in one row.
+inline std::vector<float> all_values(const Results<float>& r) {
+  std::vector<float> all;
+  const auto append = [&](const auto& values) {
+    for (const double v : values_of(values)) all.push_back(static_cast<float>(v));
+  };
+  append(r.out);
+  append(r.lse);
+  append(r.d_query);
+  append(r.d_key);
+  append(r.d_value);
+  append(r.d_bias);
+  for (const auto& values : r.d_params) append(values);
+  return all;
+}
+
+inline bool same_bits(const Results<float>& a, const Results<float>& b) {
+  const std::vector<float> x = all_values(a), y = all_values(b);
+  return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+}
+
+/// Runs tasks last to first and claims to have that many threads: the plan splits as for them.
+inline Parallel pretend(int threads) {
+  return {threads, [](std::int64_t count, const std::function<void(std::int64_t)>& task) {
+            for (std::int64_t i = count; i-- > 0;) task(i);
+          }};
 }
 
 }  // namespace ssa::test
