@@ -16,6 +16,7 @@
 #define SSA_ATTENTION_BACKWARD_INL_H_
 #endif
 
+#include "kernels/backward_lanes-inl.h"
 #include "kernels/dropout-inl.h"
 #include "kernels/pairs-inl.h"
 #include "kernels/scratch.h"
@@ -58,6 +59,8 @@ class Backward {
   }
 
  private:
+  using Lanes = BackwardLanes<Score, T>;
+
   /// Queries of float are scaled when they are copied, others when they have become scores.
   float tile_factor() const { return kPairs<T> ? args_.scale : 1.0f; }
 
@@ -212,7 +215,7 @@ class Backward {
           // The keys' weights are below floats. What is left is the gradient of lse, which is made
           // of their shares among themselves.
           kept_[i] = 1.0f;
-          delta_[i] *= 0.0f;
+          delta_[i] *= 0.0f;  // NaN stays NaN
           copy = true;
         } else {
           kept_[i] = static_cast<float>(std::exp2(-std::max(above, 0.0) - more));
@@ -444,18 +447,6 @@ class Backward {
     }
   }
 
-  /// What a row adds up, lane by lane.
-  struct Sums {
-    Floats d_phi, param[kMaxScoreParams],
-        weighted[kMaxScoreParams];  ///< dφ, dφ·∂φ/∂param, p·∂φ/∂param
-
-    HWY_INLINE Sums() {
-      d_phi = hn::Zero(FloatTag());
-      for (Floats& sum : param) sum = d_phi;
-      for (Floats& sum : weighted) sum = d_phi;
-    }
-  };
-
   /// w: scores become weights; ds: dP becomes dS; both zero where hidden, up to a whole vector.
   template <Mode kMode>
   HWY_INLINE void transform(const Head& head, Index i, Index limit, bool few, float* w, float* ds,
@@ -471,19 +462,22 @@ class Backward {
       if constexpr (kHasSink<Score>) add_sink(head, i, (kept_[i] - 1) * (row_delta - delta_[i]), 0);
     }
     const Floats delta = set(row_delta);
-    Sums sums;
+    typename Lanes::Sums sums;
     for (Index j = 0; j < limit; j += kLanes) {
       Floats score = hn::LoadU(d, w + j), gradient = hn::LoadU(d, ds + j);
       if constexpr (kMode == Mode::kBounded) {
         if (j + kLanes <= limit) {
-          lanes<kMode, false>(score_of, FloatMask(), lse2, lse2_low, delta, score, gradient, sums);
+          Lanes::template run<kMode, false>(score_of, FloatMask(), lse2, lse2_low, delta, score,
+                                            gradient, sums);
         } else {
           const FloatMask outside = hn::Not(hn::FirstN(d, static_cast<std::size_t>(limit - j)));
-          lanes<kMode, true>(score_of, outside, lse2, lse2_low, delta, score, gradient, sums);
+          Lanes::template run<kMode, true>(score_of, outside, lse2, lse2_low, delta, score,
+                                           gradient, sums);
         }
       } else {
         const FloatMask hidden = hn::Eq(score, set(kMinusInfinity));
-        lanes<kMode, true>(score_of, hidden, lse2, lse2_low, delta, score, gradient, sums);
+        Lanes::template run<kMode, true>(score_of, hidden, lse2, lse2_low, delta, score, gradient,
+                                         sums);
       }
       hn::StoreU(score, d, w + j);
       hn::StoreU(gradient, d, ds + j);
@@ -513,9 +507,9 @@ class Backward {
       const FloatMask hidden = kMode == Mode::kBounded
                                    ? hn::Not(hn::FirstN(d, static_cast<std::size_t>(limit - j)))
                                    : hn::Eq(weight, set(kMinusInfinity));
-      Sums sums;
-      lanes<kMode, true>(score_of, hidden, set(lse2_[i]), set(lse2_low_[i]), hn::Zero(d), weight,
-                         unused, sums);
+      typename Lanes::Sums sums;
+      Lanes::template run<kMode, true>(score_of, hidden, set(lse2_[i]), set(lse2_low_[i]),
+                                       hn::Zero(d), weight, unused, sums);
       weighted = hn::Add(weighted, hn::IfThenZeroElse(hidden, hn::Mul(weight, d_weight)));
       total = hn::Add(total, weight);
     }
@@ -524,42 +518,6 @@ class Backward {
     float delta = hn::GetLane(hn::SumOfLanes(d, weighted)) / sum;
     if constexpr (kHasSink<Score>) delta = sum == 0 ? 0.0f : delta * kept_[i];  // all below floats
     return delta - d_lse_of(head, i);
-  }
-
-  /// In: scores and dP. Out: weights and dS. Where `hidden`, everything is zero whatever came in.
-  template <Mode kMode, bool kHides>
-  static HWY_INLINE void lanes(const HeadScore<Score>& head, FloatMask hidden, Floats lse2,
-                               Floats lse2_low, Floats delta, Floats& score_to_weight,
-                               Floats& gradient, Sums& sums) {
-    const Floats score = kHides ? hn::IfThenZeroElse(hidden, score_to_weight) : score_to_weight;
-    // Beside the rounding of BFloat16, that of an lse2 that is not huge does not count.
-    Floats exponent = hn::Sub(head.phi2(score), lse2);
-    if constexpr (!kPairs<T> || kMode == Mode::kGeneral) exponent = hn::Sub(exponent, lse2_low);
-    Floats weight = kMode == Mode::kGeneral
-                        ? head.math.exp2(at_most(hn::Zero(FloatTag()), exponent))
-                        : head.math.exp2_in_range(exponent);
-    Floats d_phi = hn::Mul(weight, hn::Sub(gradient, delta));
-    if constexpr (kHides) {
-      weight = hn::IfThenZeroElse(hidden, weight);
-      d_phi = hn::IfThenZeroElse(hidden, d_phi);
-    }
-    add_params<0>(head, score, weight, d_phi, sums);
-    score_to_weight = weight;
-    gradient = hn::Mul(d_phi, head.dphi_ds(score));
-  }
-
-  /// Parameter kParam and those after it.
-  template <int kParam>
-  static HWY_INLINE void add_params(const HeadScore<Score>& head, Floats score, Floats weight,
-                                    Floats d_phi, Sums& sums) {
-    if constexpr (kParam < static_cast<int>(Score::kParams.size())) {
-      const Floats derivative = head.template dphi_dparam<kParam>(score);
-      sums.param[kParam] = hn::MulAdd(d_phi, derivative, sums.param[kParam]);
-      sums.weighted[kParam] = hn::MulAdd(weight, derivative, sums.weighted[kParam]);
-      add_params<kParam + 1>(head, score, weight, d_phi, sums);
-    } else if constexpr (kParam > 0) {
-      sums.d_phi = hn::Add(sums.d_phi, d_phi);
-    }
   }
 
   /// ds[0, keys) belongs to query i and keys from `first` on.

@@ -34,11 +34,11 @@ struct PhiloxLanes {
     Half even{{hn::Set(d, batch), hn::Set(d, head), hn::Set(d, row), lanes}};
     Half odd{{even.c[0], even.c[1], even.c[2], high(lanes)}};
     auto key0 = static_cast<std::uint32_t>(seed), key1 = static_cast<std::uint32_t>(seed >> 32);
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < kPhiloxRounds; ++round) {
       even.next(hn::Set(d, key0), hn::Set(d, key1));
       odd.next(hn::Set(d, key0), hn::Set(d, key1));
-      key0 += 0x9E3779B9;
-      key1 += 0xBB67AE85;
+      key0 += kPhiloxWeyl[0];
+      key1 += kPhiloxWeyl[1];
     }
     for (int k = 0; k < 4; ++k) {
       const Words shifted = hn::BitCast(d, hn::ShiftLeft<32>(hn::BitCast(kLongs, odd.c[k])));
@@ -60,8 +60,8 @@ struct PhiloxLanes {
 
     HWY_INLINE void next(Words key0, Words key1) {
       const UintTag d;
-      const Words product0 = hn::BitCast(d, hn::MulEven(hn::Set(d, 0xD2511F53u), c[0]));
-      const Words product1 = hn::BitCast(d, hn::MulEven(hn::Set(d, 0xCD9E8D57u), c[2]));
+      const Words product0 = hn::BitCast(d, hn::MulEven(hn::Set(d, kPhiloxMultipliers[0]), c[0]));
+      const Words product1 = hn::BitCast(d, hn::MulEven(hn::Set(d, kPhiloxMultipliers[1]), c[2]));
       c[0] = hn::Xor3(high(product1), c[1], key0);
       c[2] = hn::Xor3(high(product0), c[3], key1);
       c[1] = product1;

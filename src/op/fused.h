@@ -1,4 +1,4 @@
-// The bridge from tensors to the fused kernels (float32 on the CPU, any strides).
+// The bridge from tensors to the fused kernels (float32 and bfloat16 on the CPU, any strides).
 #pragma once
 
 #include <vector>
