@@ -136,3 +136,16 @@ def test_what_make_bench_times():
 def test_refusals(arguments, message):
     done = run(*arguments)
     assert done.returncode != 0 and message in done.stderr and "Traceback" not in done.stderr
+
+
+def test_builds_are_compared_with_the_first(tmp_path):
+    build = Path(os.environ["PYTHONPATH"].split(os.pathsep)[0])
+    command = [sys.executable, SCRIPT.parent / "builds.py", "--shapes", "1x2x20x8", "--rounds", "1"]
+    done = subprocess.run([*command, build, build], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"| work | {build} | {build} |" and len(lines) == 2 + 4
+    for line in lines[2:]:
+        assert line.startswith("| 1x2x20x8 causal ") and "(1.00) | " in line
+    done = subprocess.run([*command, build, tmp_path], capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and f"{tmp_path}: has no folder ssa_attention" in done.stderr
