@@ -86,3 +86,36 @@ def tiny(tmp_path):
     path = tmp_path / "tiny.toml"
     path.write_text(TINY)
     return path
+
+
+@pytest.fixture
+def babyberta_tokenizer():
+    """make(file, sentences): a small tokenizer.json of BabyBERTa's kind (<mask> 0, <pad> 1, …), trained on them."""
+
+    def make(file, sentences):
+        # Here, because most tests do without the package.
+        from tokenizers import (
+            AddedToken,
+            Tokenizer,
+            decoders,
+            models,
+            normalizers,
+            pre_tokenizers,
+            processors,
+            trainers,
+        )
+
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.normalizer = normalizers.Lowercase()
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+        tokenizer.decoder = decoders.ByteLevel()
+        special = [AddedToken("<mask>", lstrip=True, normalized=False), "<pad>", "<unk>", "<s>", "</s>"]
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        trainer = trainers.BpeTrainer(
+            vocab_size=400, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+        )
+        tokenizer.train_from_iterator(sentences, trainer)
+        tokenizer.post_processor = processors.RobertaProcessing(("</s>", 4), ("<s>", 3), add_prefix_space=True)
+        tokenizer.save(str(file))
+
+    return make

@@ -17,7 +17,8 @@ enum class RandomStream : std::uint32_t {
   weights = 0,
   training = 1,
   validation = 2,
-  evaluation = 3
+  evaluation = 3,
+  order = 4
 };
 
 namespace random_internal {

@@ -169,13 +169,22 @@ struct TaskConfig {
   std::int64_t points_end = 41;
   std::int64_t points_step = 2;
   std::int64_t points_interval = 2000;
+  std::string tokenizer = "";
+  std::vector<std::string> text = {};
+  std::vector<std::string> validation_text = {};
+  std::string masking = "babyberta";
+  double mask_probability = 0.15;
+  std::int64_t least_words = 3;
+  std::string order = "shuffle";
+  bool skip_bad_lines = false;
 
   template <class Visit>
   static void fields(Visit&& visit) {
     using C = TaskConfig;
     visit(Field{.name = "name",
-                .help = "in-context task: quantifier every, quantifier some, or linear function",
-                .choices = {"icl-every", "icl-some", "icl-linear"},
+                .help = "in-context quantifier every, quantifier some, or linear function; or "
+                        "mlm = masked language modelling of text",
+                .choices = {"icl-every", "icl-some", "icl-linear", "mlm"},
                 .flag = "task"},
           &C::name);
     visit(
@@ -195,6 +204,34 @@ struct TaskConfig {
     visit(
         Field{.name = "points_interval", .help = "curriculum: steps between additions", .least = 1},
         &C::points_interval);
+    visit(Field{.name = "tokenizer",
+                .help = "mlm: tokenizer.json; a path is also looked for in the folder SSA_DATA"},
+          &C::tokenizer);
+    visit(Field{.name = "text", .help = "mlm: files of one sentence a line, to train on"},
+          &C::text);
+    visit(Field{.name = "validation_text", .help = "mlm: the same, held out"}, &C::validation_text);
+    visit(Field{.name = "masking",
+                .help = "mlm: babyberta = 90 % of chosen tokens masked, 10 % random, up to 10 "
+                        "patterns a sentence, drawn beforehand; roberta = 80 % masked, 10 % "
+                        "random, 10 % kept, drawn anew in every pass",
+                .choices = {"babyberta", "roberta"}},
+          &C::masking);
+    visit(Field{.name = "mask_probability",
+                .help = "mlm: with which a token is chosen",
+                .least = 0.001,
+                .most = 1},
+          &C::mask_probability);
+    visit(Field{.name = "least_words",
+                .help = "mlm: words of a sentence; shorter ones are left out",
+                .least = 1},
+          &C::least_words);
+    visit(Field{.name = "order",
+                .help = "mlm: shuffle = anew in every pass, file = as the text has it",
+                .choices = {"shuffle", "file"}},
+          &C::order);
+    visit(Field{.name = "skip_bad_lines",
+                .help = "mlm: leave lines out that are not UTF-8, instead of stopping"},
+          &C::skip_bad_lines);
   }
 };
 
@@ -205,6 +242,7 @@ struct TrainConfig {
   std::int64_t steps = 500001;
   std::int64_t batch = 64;
   std::int64_t accumulation = 1;
+  std::string precision = "float32";
   std::string optimizer = "adam";
   double learning_rate = 1e-4;
   std::string schedule = "constant";
@@ -233,6 +271,11 @@ struct TrainConfig {
                 .help = "batches whose gradients are averaged for one step",
                 .least = 1},
           &C::accumulation);
+    visit(Field{.name = "precision",
+                .help = "of matrix products and attention; weights, norms, losses and the "
+                        "optimizer are float32",
+                .choices = {"float32", "bfloat16"}},
+          &C::precision);
     visit(Field{.name = "optimizer",
                 .help = "adam adds weight decay to the gradient, adamw decouples it",
                 .choices = {"adam", "adamw"}},

@@ -174,6 +174,15 @@ Json read_evaluation(toml::table& table, const std::string& file) {
 /// The suite's own checks, before any cell has run.
 void check_evaluation(const Experiment& experiment) {
   const Json& given = experiment.evaluation;
+  for (const Cell& cell : experiment.cells) {
+    for (const std::string& evaluation : experiment.settings.evaluations) {
+      const std::string& task = cell.config.task.name;
+      if (task.starts_with("icl-") == (evaluation == "icl-shift")) continue;
+      refuse(fmt::format("{}: experiment.evaluations: {} is not for task.name = \"{}\"",
+                         experiment.file.string(), evaluation, task));
+    }
+  }
+  if (!experiment.cells.front().config.task.name.starts_with("icl-")) return;
   try {
     IclShiftOptions options;
     options.grid = given.value("grid", options.grid);

@@ -38,7 +38,9 @@ struct ExperimentConfig {
                 .help = "scoring functions, or labels of [scores.LABEL]; \"*\" is every function"},
           &C::scores);
     visit(Field{.name = "seeds", .help = "how many: seeds 1, 2, …", .least = 1}, &C::seeds);
-    visit(Field{.name = "evaluations", .help = "what is measured", .choices = {"icl-shift"}},
+    visit(Field{.name = "evaluations",
+                .help = "what is measured",
+                .choices = {"icl-shift", "zorro", "zorro-mlm", "blimp-mlm"}},
           &C::evaluations);
     visit(
         Field{.name = "metrics",
@@ -56,6 +58,7 @@ struct EvaluationConfig {
   std::int64_t data_seed = 0;
   std::string sampler;
   std::int64_t huge_position = 0;
+  std::string precision;
 
   template <class Visit>
   static void fields(Visit&& visit) {
@@ -68,6 +71,10 @@ struct EvaluationConfig {
           &C::sampler);
     visit(Field{.name = "huge_position", .help = "position of the huge value, from 1", .least = 1},
           &C::huge_position);
+    visit(Field{.name = "precision",
+                .help = "of minimal pairs: float32 or bfloat16",
+                .choices = {"float32", "bfloat16"}},
+          &C::precision);
   }
 };
 

@@ -122,7 +122,7 @@ CellResult from_json(const Json& values, const std::string& origin) {
   throw std::runtime_error(fmt::format("{}: {}: {}", file.string(), what, std::strerror(errno)));
 }
 
-/// "sigma=5/40", "none/40", "grid=5x2/40": the part of a metric's key that names the shift.
+/// "sigma=5", "none", "grid=5x2": the part of a metric's key that names the shift.
 std::string shift_key(const Json& row, const std::string& origin) {
   const auto shift = field<std::string>(row, "shift", origin);
   std::string value;
@@ -134,6 +134,16 @@ std::string shift_key(const Json& row, const std::string& origin) {
     value = fmt::format("={:g}", row.at("value").get<double>());
   }
   return shift + value;
+}
+
+/// "sigma=5/40/wrong", or "binding-principle_a/accuracy" of minimal pairs.
+std::string metric_key(const Json& row, const std::string& origin) {
+  const auto metric = field<std::string>(row, "metric", origin);
+  if (row.contains("paradigm")) {
+    return fmt::format("{}/{}", field<std::string>(row, "paradigm", origin), metric);
+  }
+  return fmt::format("{}/{}/{}", shift_key(row, origin), field<std::int64_t>(row, "points", origin),
+                     metric);
 }
 
 /// Means over the heads of the last layer of what evals/icl-shift.json says about attention.
@@ -243,11 +253,8 @@ CellResult collect_result(const Cell& cell, const fs::path& folder, const std::s
   r.baselines = Json::object();
   for (const Json& row : field<Json>(values, "rows", origin)) {
     const auto predictor = field<std::string>(row, "predictor", origin);
-    const std::string key =
-        fmt::format("{}/{}/{}", shift_key(row, origin), field<std::int64_t>(row, "points", origin),
-                    field<std::string>(row, "metric", origin));
     Json& place = predictor == "model" ? r.metrics : r.baselines[predictor];
-    place[key] = number(row, "mean", origin);
+    place[metric_key(row, origin)] = number(row, "mean", origin);
   }
   add_attention(r.metrics, values, origin);
   add_training_time(r.metrics, folder / cell.run());

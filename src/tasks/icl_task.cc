@@ -67,8 +67,4 @@ std::map<std::string, double> InContextTask::progress(std::int64_t step) const {
   return {{"points", static_cast<double>(curriculum_points(config_, step))}};
 }
 
-std::unique_ptr<Task> make_task(const Config& config) {
-  return std::make_unique<InContextTask>(config);
-}
-
 }  // namespace ssa

@@ -8,14 +8,17 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "config/config.h"
+#include "model/model.h"
 
 namespace ssa {
 
 struct Batch {
-  torch::Tensor inputs;   ///< what the model reads; ICL: float (batch, tokens, 1)
-  torch::Tensor targets;  ///< what the loss compares with; ICL: y, float (batch, points)
+  ModelInput inputs;      ///< what the model reads
+  torch::Tensor targets;  ///< what the loss compares with; ICL: y, float (batch, points); masked
+                          ///< language models: the ids of the wanted tokens
 };
 
 class Task {
@@ -33,6 +36,8 @@ class Task {
                                                 const Batch& batch) const = 0;
   /// Curriculum values of that step that belong in metrics.jsonl, e.g. {"points": 11}.
   virtual std::map<std::string, double> progress(std::int64_t step) const = 0;
+  /// What the log says of the data before the first step, a line each.
+  virtual std::vector<std::string> notes() const { return {}; }
 };
 
 /// The task named by config.task.name, for batches of config.train.batch and config.train.seed.

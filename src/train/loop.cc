@@ -12,6 +12,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "model/autocast.h"
 #include "model/model.h"
 #include "op/attention.h"
 #include "ssa/attention.h"
@@ -113,6 +114,7 @@ class Trainer {
   using Clock = std::chrono::steady_clock;
 
   void say_what_runs();
+  torch::Tensor loss_of(const Batch& batch);
   double accumulate_gradients();
   void take_step();
   std::string first_not_finite();
@@ -168,7 +170,14 @@ void Trainer::say_what_runs() {
   log_.say(fmt::format("model of {} layers, {} heads, width {}: {} parameters; task {}; seed {}",
                        config_.model.layers, config_.model.heads, config_.model.width,
                        count_parameters(*model_), config_.task.name, config_.train.seed));
+  for (const std::string& note : task_->notes()) log_.say(note);
   log_.say(fmt::format("steps {} to {}", state_.step + 1, config_.train.steps));
+}
+
+/// Autocast ends with the forward pass: the backward pass follows its types.
+torch::Tensor Trainer::loss_of(const Batch& batch) {
+  const Autocast autocast(config_.train.precision);
+  return task_->loss(model_->forward(batch.inputs), batch);
 }
 
 /// Gradients of the mean loss over the step's slices; returns that loss.
@@ -178,11 +187,11 @@ double Trainer::accumulate_gradients() {
   double total = 0.0;
   for (std::int64_t slice = 0; slice < config_.train.accumulation; ++slice) {
     const Batch batch = task_->training_batch(state_.step, slice);
-    const torch::Tensor loss = task_->loss(model_->forward(batch.inputs), batch) / slices;
+    const torch::Tensor loss = loss_of(batch) / slices;
     if (!said_what_runs_) say_what_runs();
     loss.backward();
     total += loss.item<double>();
-    tokens_ += batch.inputs.size(0) * batch.inputs.size(1);
+    tokens_ += batch.inputs.tokens.numel();
   }
   return total;
 }
@@ -275,6 +284,7 @@ void Trainer::validate() {
   std::map<std::string, double> sums;
   for (std::int64_t index = 0; index < config_.train.eval_batches; ++index) {
     const Batch batch = task_->validation_batch(index);
+    const Autocast autocast(config_.train.precision);
     const torch::Tensor output = model_->forward(batch.inputs);
     sums["loss"] += task_->loss(output, batch).item<double>();
     for (const auto& [name, value] : task_->metrics(output, batch)) sums[name] += value;

@@ -95,9 +95,10 @@ TEST(Config, EveryFieldSurvivesAnotherValueThroughJson) {
                   {1.75, 2.5},
                   {"n"},
                   {"b"}};
-  config.task = {"icl-linear", "plain", 5, 15, 3, 7};
-  config.train = {10,   3,     2,   "adamw", 0.25, "cosine", 4,  0.5, 0.1, 0.8, 0.95,
-                  1e-5, false, 1.5, 9,       11,   12,       13, 14,  15,  1};
+  config.task = {"icl-linear", "plain",   5,         15,  3, 7,      "tokenizer.json",
+                 {"a.txt"},    {"b.txt"}, "roberta", 0.2, 4, "file", true};
+  config.train = {10,   3,    2,     "bfloat16", "adamw", 0.25, "cosine", 4,  0.5, 0.1, 0.8,
+                  0.95, 1e-5, false, 1.5,        9,       11,   12,       13, 14,  15,  1};
   const Json dumped = to_json(config);
   EXPECT_EQ(to_json(config_from_json(Json::parse(dumped.dump()), "run.json")), dumped);
   const Json defaults = to_json(Config{});

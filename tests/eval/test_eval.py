@@ -168,7 +168,7 @@ def test_own_values_and_full_grid(ssa, run):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--suite", "icl"], FAILURE, "--suite icl: no such suite; there is icl-shift"),
+        (["--suite", "icl"], FAILURE, "--suite icl: no such suite for a model of icl-every; there is icl-shift"),
         (["--sequences", 0], USAGE, "--sequences: 0: expected a whole number from 1 to 1000000000"),
         (["--sequences", "many"], USAGE, "--sequences"),
         (["--sigma", -1], FAILURE, "--sigma -1: must be a standard deviation above 0"),

@@ -38,7 +38,7 @@ TEST(InContextTask, BatchesFollowTheCurriculum) {
   const auto task = make_task(config_for("icl-every"));
   for (const auto& [step, points] : {std::pair{1999L, 11L}, {2000L, 13L}, {40000L, 41L}}) {
     const Batch batch = task->training_batch(step, 0);
-    EXPECT_EQ(batch.inputs.sizes(), (std::vector<std::int64_t>{8, 2 * points, 1}));
+    EXPECT_EQ(batch.inputs.tokens.sizes(), (std::vector<std::int64_t>{8, 2 * points, 1}));
     EXPECT_EQ(batch.targets.sizes(), (std::vector<std::int64_t>{8, points}));
     EXPECT_EQ(task->progress(step).at("points"), points);
   }
@@ -52,15 +52,18 @@ TEST(InContextTask, ABatchIsAFunctionOfSeedStepAndSlice) {
     const Batch first = task->training_batch(12, 1);
     task->training_batch(3, 0);
     task->validation_batch(0);
-    EXPECT_TRUE(torch::equal(make_task(config)->training_batch(12, 1).inputs, first.inputs));
-    EXPECT_FALSE(torch::equal(task->training_batch(13, 1).inputs, first.inputs));
-    EXPECT_FALSE(torch::equal(task->training_batch(12, 0).inputs, first.inputs));
+    EXPECT_TRUE(
+        torch::equal(make_task(config)->training_batch(12, 1).inputs.tokens, first.inputs.tokens));
+    EXPECT_FALSE(torch::equal(task->training_batch(13, 1).inputs.tokens, first.inputs.tokens));
+    EXPECT_FALSE(torch::equal(task->training_batch(12, 0).inputs.tokens, first.inputs.tokens));
     Config other = config;
     other.train.seed = 4;
-    EXPECT_FALSE(torch::equal(make_task(other)->training_batch(12, 1).inputs, first.inputs));
+    EXPECT_FALSE(
+        torch::equal(make_task(other)->training_batch(12, 1).inputs.tokens, first.inputs.tokens));
     other = config;
     other.model.score = "softmax";
-    EXPECT_TRUE(torch::equal(make_task(other)->training_batch(12, 1).inputs, first.inputs));
+    EXPECT_TRUE(
+        torch::equal(make_task(other)->training_batch(12, 1).inputs.tokens, first.inputs.tokens));
   }
 }
 
@@ -68,9 +71,12 @@ TEST(InContextTask, ValidationIsNotTheTrainingData) {
   Config config = config_for("icl-linear");
   config.task.points_start = config.task.points_end;
   const auto task = make_task(config);
-  EXPECT_FALSE(torch::equal(task->validation_batch(0).inputs, task->training_batch(0, 0).inputs));
-  EXPECT_TRUE(torch::equal(task->validation_batch(0).inputs, task->validation_batch(0).inputs));
-  EXPECT_FALSE(torch::equal(task->validation_batch(0).inputs, task->validation_batch(1).inputs));
+  EXPECT_FALSE(torch::equal(task->validation_batch(0).inputs.tokens,
+                            task->training_batch(0, 0).inputs.tokens));
+  EXPECT_TRUE(torch::equal(task->validation_batch(0).inputs.tokens,
+                           task->validation_batch(0).inputs.tokens));
+  EXPECT_FALSE(torch::equal(task->validation_batch(0).inputs.tokens,
+                            task->validation_batch(1).inputs.tokens));
 }
 
 TEST(InContextTask, QuantifierLossIsTheCrossEntropyAtXPositions) {
@@ -115,7 +121,7 @@ TEST(InContextTask, LinearLossIsTheSquaredErrorAtXPositions) {
 TEST(InContextTask, TargetsAreTheTokensAfterTheirX) {
   const auto task = make_task(config_for("icl-linear"));
   const Batch batch = task->training_batch(7, 0);
-  EXPECT_TRUE(torch::equal(batch.inputs.view({8, 11, 2}).select(2, 1), batch.targets));
+  EXPECT_TRUE(torch::equal(batch.inputs.tokens.view({8, 11, 2}).select(2, 1), batch.targets));
 }
 
 }  // namespace

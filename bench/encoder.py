@@ -1,0 +1,158 @@
+"""Times training of BabyBERTa's model: `ssa train` on packed sentences against Hugging Face on padded ones.
+
+    PYTHONPATH=build/release/python python bench/encoder.py --data ../shared/data
+
+Both train the same model (8 layers, width 256, dropout 0.1) on the same sentences of AO-CHILDES, batches of 16, with
+as many threads. Theirs: RobertaForMaskedLM with SDPA attention, DataCollatorForLanguageModeling (which pads to the
+longest sentence of a batch), PyTorch's fused AdamW, clipping at 1; sentences are tokenized beforehand. A round times
+each once, in a new order; the ratio is taken within a round, and the median of rounds is shown with least and largest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from ssa_attention.files import write_text
+
+BATCH = 16
+WARM_UP = 50  # steps that are not timed
+THEIRS = "Hugging Face"
+SCORES = ("softmax", "ssa")
+
+
+def read_sentences(data: Path, text: str):
+    """The tokenizer, and every sentence of at least three words as ids."""
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_file=str(data / "babyberta/tokenizer.json"), mask_token="<mask>", pad_token="<pad>"
+    )
+    lines = [line for line in (data / text).read_text().splitlines() if len(line.split()) >= 3]
+    return tokenizer, [{"input_ids": ids} for ids in tokenizer(lines)["input_ids"]]
+
+
+class HuggingFace:
+    """A training loop as its Trainer's, without what the Trainer does beside it."""
+
+    def __init__(self, data: Path, text: str, precision: str):
+        from transformers import DataCollatorForLanguageModeling, RobertaConfig, RobertaForMaskedLM
+
+        tokenizer, self.sentences = read_sentences(data, text)
+        self.collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
+        settings = {
+            "vocab_size": 8192, "hidden_size": 256, "num_hidden_layers": 8, "num_attention_heads": 8,
+            "intermediate_size": 1024, "max_position_embeddings": 130, "type_vocab_size": 2, "pad_token_id": 1,
+            "layer_norm_eps": 1e-5, "attn_implementation": "sdpa",
+        }  # fmt: skip
+        self.model = RobertaForMaskedLM(RobertaConfig(**settings)).train()
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, eps=1e-6, fused=True)
+        self.precision = precision
+        self.order = random.Random(0)
+        self.steps(WARM_UP)
+
+    def steps(self, count: int) -> None:
+        for _ in range(count):
+            batch = self.collator(self.order.sample(self.sentences, BATCH))
+            with torch.autocast("cpu", torch.bfloat16, enabled=self.precision == "bfloat16"):
+                loss = self.model(**batch).loss
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+
+    def seconds(self, steps: int) -> float:
+        """Of one step."""
+        start = time.perf_counter()
+        self.steps(steps)
+        return (time.perf_counter() - start) / steps
+
+
+def ours(options: argparse.Namespace, precision: str, score: str) -> float:
+    """Seconds of one step of `ssa train`, from its own metrics, the first steps left out."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        command = [
+            options.ssa, "train", options.config, "--out", run, "--quiet", "--score", score, "--precision", precision,
+            "--text", options.data / options.text, "--tokenizer", options.data / "babyberta/tokenizer.json",
+            "--steps", WARM_UP + options.steps, "--warmup-steps", 0, "--log-interval", WARM_UP, "--eval-batches", 0,
+            "--checkpoint-interval", 0, "--batch", BATCH, "--threads", options.threads,
+        ]  # fmt: skip
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(done.stderr)
+        lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return (lines[-1]["seconds"] - lines[0]["seconds"]) / (lines[-1]["step"] - lines[0]["step"])
+
+
+def measure(options: argparse.Namespace, precision: str) -> dict:
+    theirs = HuggingFace(options.data, options.text, precision)
+    ways = {THEIRS: lambda: theirs.seconds(options.steps)}
+    for score in SCORES:
+        ways[f"ssa train, {score}"] = lambda score=score: ours(options, precision, score)
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(options.rounds):
+        for way in random.sample(list(ways), len(ways)):
+            seconds[way].append(ways[way]())
+    return {"precision": precision, "seconds": seconds}
+
+
+def rows(result: dict) -> list[str]:
+    out = []
+    for way, seconds in result["seconds"].items():
+        ratios = [theirs / own for theirs, own in zip(result["seconds"][THEIRS], seconds, strict=True)]
+        median = statistics.median(seconds)
+        out.append(
+            f"| {result['precision']} | {way} | {1000 * median:.1f} | {BATCH / median:.0f} |"
+            f" {statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f}) |"
+        )
+    return out
+
+
+def main() -> int:
+    source = Path(__file__).resolve().parent.parent
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("SSA_DATA") or source.parent / "shared/data"))
+    parser.add_argument("--text", default="aochildes/train.txt", help="below --data")
+    parser.add_argument("--ssa", type=Path, default=source / "build/release/bin/ssa", help="the program")
+    parser.add_argument("--config", type=Path, default=source / "configs/babyberta.toml")
+    parser.add_argument("--steps", type=int, default=200, help="of a round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--precisions", default="float32,bfloat16")
+    parser.add_argument("--out", type=Path, help="also write every number to this JSON file")
+    options = parser.parse_args()
+    for option in ("steps", "rounds", "threads"):
+        if getattr(options, option) < 1:
+            parser.error(f"--{option} {getattr(options, option)}: at least 1")
+    for precision in options.precisions.split(","):
+        if precision not in ("float32", "bfloat16"):
+            parser.error(f"--precisions {precision}: choose from float32, bfloat16")
+    for path in (options.ssa, options.config, options.data / options.text):
+        if not path.is_file():
+            parser.error(f"{path}: no such file (see --data and --ssa)")
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    random.seed(0)
+    print(f"Batches of {BATCH} sentences, {options.threads} threads, torch {torch.__version__}.\n")
+    print("| precision | | ms a step | sentences/s | ratio to Hugging Face |\n|---|---|---|---|---|")
+    results = []
+    for precision in options.precisions.split(","):
+        results.append(measure(options, precision))
+        print("\n".join(rows(results[-1])), flush=True)
+    if options.out:
+        write_text(options.out, json.dumps({"threads": options.threads, "results": results}, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

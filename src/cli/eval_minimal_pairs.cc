@@ -1,0 +1,177 @@
+// `ssa eval --suite zorro`, `zorro-mlm` and `blimp-mlm`: what a masked language model makes of
+// minimal pairs.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+
+#include "cli/eval_suite.h"
+#include "data/data_file.h"
+#include "data/file_hash.h"
+#include "eval/minimal_pairs.h"
+#include "model/autocast.h"
+#include "train/files.h"
+
+namespace ssa {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct PairArguments {
+  std::string data;  ///< empty: the suite's own
+  std::string precision = "float32";
+  fs::path sentences;
+};
+
+struct PairSuite {
+  const char* name;
+  const char* help;
+  const char* data;
+  std::vector<Paradigm> (*read)(const fs::path& folder);
+  SentenceScore score;
+  const char* reference;  ///< column scoring_method of the published values; null: there are none
+};
+
+constexpr PairSuite kSuites[] = {
+    {"zorro", "Zorro by the mean cross-entropy of whole sentences", "zorro/sentences", read_zorro,
+     SentenceScore::holistic, "holistic"},
+    {"zorro-mlm", "Zorro by pseudo-log-likelihood", "zorro/sentences", read_zorro,
+     SentenceScore::pseudo_log_likelihood, "mlm"},
+    {"blimp-mlm", "BLiMP by pseudo-log-likelihood", "tasks/blimp", read_blimp,
+     SentenceScore::pseudo_log_likelihood, nullptr},
+};
+
+fs::path folder_of(const PairArguments& arguments, const PairSuite& suite) {
+  return find_data(arguments.data.empty() ? suite.data : arguments.data, "--data");
+}
+
+/// What others published (reference_accuracy_mean.csv beside the sentences, where there is one):
+/// accuracy by paradigm of BabyBERTa trained on the whole of AO-CHILDES.
+std::map<std::string, double> published(const fs::path& folder, const PairSuite& suite) {
+  std::map<std::string, double> values;
+  const fs::path file = folder / ".." / "reference_accuracy_mean.csv";
+  if (suite.reference == nullptr || !fs::exists(file)) return values;
+  const std::string wanted = fmt::format("BabyBERTa,AO-CHILDES,{},", suite.reference);
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(wanted)) continue;
+    std::istringstream fields(line.substr(wanted.size()));
+    std::string paradigm, models, mean;
+    std::getline(fields, paradigm, ',');
+    std::getline(fields, models, ',');
+    std::getline(fields, mean, ',');
+    values[paradigm == "overall" ? "average" : paradigm] = std::stod(mean);
+  }
+  return values;
+}
+
+void print_rows(const Json& rows, const std::map<std::string, double>& references) {
+  fmt::print("\n{:<52} {:>8} {:>6} {:>6} {:>5}{}\n", "paradigm", "accuracy", "+-", "pairs", "ties",
+             references.empty() ? "" : "  published");
+  for (const Json& row : rows) {
+    const auto name = row.at("paradigm").get<std::string>();
+    const auto reference = references.find(name);
+    fmt::print("{:<52} {:>8.2f} {:>6.2f} {:>6} {:>5}{}\n", name, row.at("mean").get<double>(),
+               row.at("standard_error").get<double>(), row.at("items").get<std::int64_t>(),
+               row.at("ties").get<std::int64_t>(),
+               reference == references.end() ? "" : fmt::format("{:>11.2f}", reference->second));
+  }
+  if (!references.empty()) {
+    fmt::print(
+        "published: BabyBERTa trained on all of AO-CHILDES, mean of 10 models; for "
+        "orientation\n");
+  }
+}
+
+/// PARADIGM, number of the pair, score of the grammatical and of the ungrammatical sentence.
+void write_sentences(const fs::path& file, const std::vector<ParadigmResult>& results) {
+  std::string text = "paradigm\tpair\tgrammatical\tungrammatical\n";
+  for (const ParadigmResult& result : results) {
+    for (std::size_t i = 0; i < result.scores.size(); ++i) {
+      text += fmt::format("{}\t{}\t{:.9g}\t{:.9g}\n", result.name, i + 1, result.scores[i][0],
+                          result.scores[i][1]);
+    }
+  }
+  write_file(file, text);
+}
+
+Json evaluate(const PairArguments& arguments, const PairSuite& suite, const Config& config,
+              Model& model) {
+  using Clock = std::chrono::steady_clock;
+  const fs::path folder = folder_of(arguments, suite);
+  const std::vector<Paradigm> paradigms = suite.read(folder);
+  const Tokenizer tokenizer = Tokenizer::read(find_data(config.task.tokenizer, "task.tokenizer"));
+  const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  const auto start = Clock::now();
+  const Autocast autocast(arguments.precision);
+  const std::vector<ParadigmResult> results =
+      evaluate_minimal_pairs(model, tokenizer, config.model.max_positions, paradigms, suite.score,
+                             [&](std::int64_t done, std::int64_t all) {
+                               if (terminal) fmt::print(stderr, "\r{} of {} sentences ", done, all);
+                             });
+  if (terminal) fmt::print(stderr, "\r{:40}\r", "");
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  Json rows = to_json(results);
+  const auto references = published(folder, suite);
+  print_rows(rows, references);
+  fmt::print("{} paradigms in {:.1f} s, {}\n", results.size(), seconds, arguments.precision);
+  if (!arguments.sentences.empty()) write_sentences(arguments.sentences, results);
+  for (const auto& [paradigm, accuracy] : references) {
+    rows.push_back({{"paradigm", paradigm},
+                    {"predictor", "published"},
+                    {"metric", "accuracy"},
+                    {"mean", accuracy}});
+  }
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return {
+      {"scoring", suite.score == SentenceScore::holistic ? "holistic" : "pseudo-log-likelihood"},
+      {"precision", arguments.precision},
+      {"data", hash_files(files)},
+      {"chance", 50},
+      {"majority", 50},
+      {"seconds", seconds},
+      {"rows", rows}};
+}
+
+}  // namespace
+
+std::vector<EvalSuite> minimal_pair_suites(CLI::App& app) {
+  const auto arguments = std::make_shared<PairArguments>();
+  CLI::App& group = *app.add_option_group("With --suite zorro, zorro-mlm, blimp-mlm");
+  group.add_option("--data", arguments->data,
+                   "folder of the sentences; a path is also looked for in the folder SSA_DATA "
+                   "(default: zorro/sentences, tasks/blimp)");
+  group
+      .add_option("--precision", arguments->precision,
+                  "of matrix products and attention: float32 or bfloat16")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->capture_default_str();
+  group.add_option("--sentences", arguments->sentences,
+                   "file for the score of every sentence, tab-separated");
+  std::vector<EvalSuite> suites;
+  for (const PairSuite& suite : kSuites) {
+    suites.push_back({.name = suite.name,
+                      .help = suite.help,
+                      .tasks = "mlm",
+                      .group = &group,
+                      .check = [arguments, &suite](const Config&) { folder_of(*arguments, suite); },
+                      .evaluate =
+                          [arguments, &suite](const Config& config, Model& model) {
+                            return evaluate(*arguments, suite, config, model);
+                          }});
+  }
+  return suites;
+}
+
+}  // namespace ssa

@@ -1,0 +1,104 @@
+#include "data/corpus.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <stdexcept>
+#include <string_view>
+
+namespace ssa {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Runs of other bytes than spaces and tabs.
+std::int64_t count_words(std::string_view line) {
+  std::int64_t words = 0;
+  bool inside = false;
+  for (const char c : line) {
+    const bool space = c == ' ' || c == '\t';
+    words += !space && !inside;
+    inside = !space;
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string CorpusReport::text(const CorpusOptions& options) const {
+  std::string out = fmt::format("{}: {} lines, {} sentences", file.string(), lines, sentences);
+  std::vector<std::string> reasons;
+  const auto reason = [&](std::int64_t count, const std::string& words) {
+    if (count > 0) reasons.push_back(fmt::format("{} {}", count, words));
+  };
+  reason(blank, "blank");
+  reason(few_words, fmt::format("of fewer than {} words", options.least_words));
+  reason(many_tokens, fmt::format("of more than {} tokens", options.most_tokens));
+  reason(bad, "that are not UTF-8");
+  if (!reasons.empty()) out += fmt::format("; left out: {}", fmt::join(reasons, ", "));
+  if (carriage_returns > 0) out += fmt::format("; {} lines end in \\r\\n", carriage_returns);
+  if (byte_order_mark) out += "; begins with a byte order mark";
+  return out;
+}
+
+void Corpus::read_file(const fs::path& file, const Tokenizer& tokenizer,
+                       const CorpusOptions& options) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in || fs::is_directory(file)) {
+    throw std::runtime_error(fmt::format("{}: cannot be read as a text file", file.string()));
+  }
+  CorpusReport report{.file = file};
+  for (std::string line; std::getline(in, line);) {
+    std::string_view text = line;
+    ++report.lines;
+    if (report.lines == 1 && text.starts_with("\xEF\xBB\xBF")) {
+      report.byte_order_mark = true;
+      text.remove_prefix(3);
+    }
+    if (text.ends_with('\r')) {
+      ++report.carriage_returns;
+      text.remove_suffix(1);
+    }
+    const std::int64_t words = count_words(text);
+    if (words < options.least_words || words == 0) {
+      ++(words == 0 ? report.blank : report.few_words);
+      continue;
+    }
+    std::vector<TokenId> ids;
+    try {
+      ids = tokenizer.encode(text);
+    } catch (const std::invalid_argument& error) {
+      if (!options.skip_bad_lines) {
+        throw std::runtime_error(fmt::format("{}:{}: {} (skip_bad_lines leaves such lines out)",
+                                             file.string(), report.lines, error.what()));
+      }
+      ++report.bad;
+      continue;
+    }
+    if (static_cast<std::int64_t>(ids.size()) > options.most_tokens) {
+      ++report.many_tokens;
+      continue;
+    }
+    ++report.sentences;
+    ids_.insert(ids_.end(), ids.begin(), ids.end());
+    starts_.push_back(static_cast<std::int64_t>(ids_.size()));
+  }
+  if (in.bad()) throw std::runtime_error(fmt::format("{}: reading failed", file.string()));
+  reports_.push_back(std::move(report));
+}
+
+Corpus Corpus::read(const std::vector<fs::path>& files, const Tokenizer& tokenizer,
+                    const CorpusOptions& options) {
+  Corpus corpus;
+  for (const fs::path& file : files) corpus.read_file(file, tokenizer, options);
+  if (corpus.size() == 0) {
+    std::vector<std::string> reports;
+    for (const CorpusReport& report : corpus.reports_) reports.push_back(report.text(options));
+    throw std::runtime_error(fmt::format("no sentence in the text: {}", fmt::join(reports, "; ")));
+  }
+  return corpus;
+}
+
+}  // namespace ssa

@@ -1,0 +1,283 @@
+#include "eval/minimal_pairs.h"
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <stdexcept>
+#include <unordered_map>
+
+namespace ssa {
+namespace {
+
+namespace fs = std::filesystem;
+
+// So that the logits of a forward pass (32 MB at 8192 ids) stay near the cache.
+constexpr std::int64_t kTokensPerForward = 1024;
+
+[[noreturn]] void fail(const std::string& message) { throw std::runtime_error(message); }
+
+std::vector<fs::path> files_of(const fs::path& folder, const char* extension) {
+  std::vector<fs::path> files;
+  if (fs::is_directory(folder)) {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.path().extension() == extension) files.push_back(entry.path());
+    }
+  }
+  if (files.empty()) fail(fmt::format("{}: no folder of {} files", folder.string(), extension));
+  std::ranges::sort(files);
+  return files;
+}
+
+std::vector<std::string> lines_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) fail(fmt::format("{}: cannot be read", file.string()));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    lines.push_back(std::move(line));
+    if (lines.back().empty()) fail(fmt::format("{}:{}: is blank", file.string(), lines.size()));
+  }
+  if (lines.empty()) fail(fmt::format("{}: is empty", file.string()));
+  return lines;
+}
+
+/// Sentences as ids, each once, and where the model finds what is asked about them.
+class SentenceScorer {
+ public:
+  SentenceScorer(Model& model, const Tokenizer& tokenizer, std::int64_t max_positions,
+                 SentenceScore score)
+      : model_(model),
+        tokenizer_(tokenizer),
+        max_positions_(max_positions),
+        score_(score),
+        special_(tokenizer.size(), false) {
+    const auto mask = tokenizer.find("<mask>");
+    if (score == SentenceScore::pseudo_log_likelihood && !mask) {
+      fail("the tokenizer has no token \"<mask>\", which pseudo-log-likelihood needs");
+    }
+    mask_ = mask.value_or(0);
+    for (const AddedToken& token : tokenizer.spec().added) special_[token.id] = token.special;
+  }
+
+  /// The number under which the sentence's score will be found.
+  std::size_t add(const std::string& text) {
+    const auto [place, is_new] = numbers_.emplace(text, ids_.size());
+    if (!is_new) return place->second;
+    ids_.push_back(tokenizer_.encode(text));
+    if (static_cast<std::int64_t>(ids_.back().size()) > max_positions_) {
+      fail(fmt::format("\"{}\": {} tokens, but model.max_positions = {}", text, ids_.back().size(),
+                       max_positions_));
+    }
+    return place->second;
+  }
+
+  std::vector<double> scores(const std::function<void(std::int64_t, std::int64_t)>& report) {
+    sums_.assign(ids_.size(), 0.0);
+    const bool holistic = score_ == SentenceScore::holistic;
+    for (std::size_t s = 0; s < ids_.size(); ++s) {
+      const auto length = static_cast<std::int64_t>(ids_[s].size());
+      if (holistic) {
+        for (std::int64_t i = 0; i < length; ++i) ask(s, i);
+        append(s);
+      }
+      for (std::int64_t i = 0; !holistic && i < length; ++i) {
+        if (special_[ids_[s][i]]) continue;
+        ask(s, i);
+        append(s);
+        tokens_[wanted_.back()] = mask_;
+      }
+      const bool last = s + 1 == ids_.size();
+      if (static_cast<std::int64_t>(tokens_.size()) >= kTokensPerForward || last) {
+        forward();
+        if (report) report(s + 1, ids_.size());
+      }
+    }
+    for (std::size_t s = 0; s < ids_.size(); ++s) {
+      if (holistic) sums_[s] /= static_cast<double>(ids_[s].size());
+      if (!holistic) sums_[s] = -sums_[s];
+      if (!std::isfinite(sums_[s])) {
+        fail(fmt::format("\"{}\": its score is not finite", tokenizer_.decode(ids_[s])));
+      }
+    }
+    return sums_;
+  }
+
+ private:
+  /// The cross-entropy of token i of the sentence that append() puts next.
+  void ask(std::size_t sentence, std::int64_t i) {
+    wanted_.push_back(static_cast<std::int64_t>(tokens_.size()) + i);
+    targets_.push_back(ids_[sentence][i]);
+    owners_.push_back(sentence);
+  }
+
+  void append(std::size_t sentence) {
+    tokens_.insert(tokens_.end(), ids_[sentence].begin(), ids_[sentence].end());
+    cu_lengths_.push_back(static_cast<std::int64_t>(tokens_.size()));
+  }
+
+  void forward() {
+    if (owners_.empty()) return;
+    const auto tensor = [](const std::vector<std::int64_t>& values) {
+      return torch::tensor(values, torch::kLong);
+    };
+    const torch::Tensor logits =
+        model_.forward({tensor(tokens_), tensor(cu_lengths_), tensor(wanted_)});
+    const torch::Tensor losses =
+        torch::cross_entropy_loss(logits, tensor(targets_), {}, at::Reduction::None)
+            .to(torch::kDouble);
+    const double* loss = losses.const_data_ptr<double>();
+    for (std::size_t i = 0; i < owners_.size(); ++i) sums_[owners_[i]] += loss[i];
+    for (auto* list : {&tokens_, &wanted_, &targets_}) list->clear();
+    owners_.clear();
+    cu_lengths_ = {0};
+  }
+
+  Model& model_;
+  const Tokenizer& tokenizer_;
+  std::int64_t max_positions_;
+  SentenceScore score_;
+  TokenId mask_ = 0;
+  std::vector<bool> special_;
+  std::unordered_map<std::string, std::size_t> numbers_;
+  std::vector<std::vector<TokenId>> ids_;
+  std::vector<double> sums_;
+  // The forward pass that is being put together.
+  std::vector<std::int64_t> tokens_, wanted_, targets_, cu_lengths_ = {0};
+  std::vector<std::size_t> owners_;  ///< the sentence of each wanted token
+};
+
+}  // namespace
+
+std::vector<Paradigm> read_zorro(const fs::path& folder) {
+  std::vector<Paradigm> paradigms;
+  for (const fs::path& file : files_of(folder, ".txt")) {
+    Paradigm paradigm;
+    paradigm.name = file.stem().string();
+    const std::size_t dash = paradigm.name.rfind('-');
+    if (dash == std::string::npos) {
+      fail(fmt::format("{}: expected a name PHENOMENON-PARADIGM.txt", file.string()));
+    }
+    paradigm.phenomenon = paradigm.name.substr(0, dash);
+    const std::vector<std::string> lines = lines_of(file);
+    if (lines.size() % 2 != 0) {
+      fail(fmt::format("{}: {} lines, but two belong to a pair", file.string(), lines.size()));
+    }
+    for (std::size_t i = 0; i < lines.size(); i += 2) {
+      paradigm.pairs.push_back({lines[i + 1], lines[i]});
+    }
+    paradigms.push_back(std::move(paradigm));
+  }
+  return paradigms;
+}
+
+std::vector<Paradigm> read_blimp(const fs::path& folder) {
+  std::vector<Paradigm> paradigms;
+  for (const fs::path& file : files_of(folder, ".jsonl")) {
+    Paradigm paradigm;
+    const std::vector<std::string> lines = lines_of(file);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      try {
+        const auto item = nlohmann::json::parse(lines[i]);
+        paradigm.name = item.at("UID").get<std::string>();
+        paradigm.phenomenon = item.at("linguistics_term").get<std::string>();
+        paradigm.pairs.push_back({item.at("sentence_good").get<std::string>(),
+                                  item.at("sentence_bad").get<std::string>()});
+      } catch (const nlohmann::json::exception& error) {
+        fail(fmt::format("{}:{}: {}", file.string(), i + 1, error.what()));
+      }
+    }
+    paradigms.push_back(std::move(paradigm));
+  }
+  return paradigms;
+}
+
+double ParadigmResult::accuracy() const {
+  return 100 * (static_cast<double>(right) + 0.5 * static_cast<double>(ties)) /
+         static_cast<double>(pairs);
+}
+
+double ParadigmResult::standard_error() const {
+  const double share = accuracy() / 100;
+  const auto n = static_cast<double>(pairs);
+  // Each pair counts 1, 1/2 or 0: the mean of the squares less the square of the mean.
+  const double squares = (static_cast<double>(right) + 0.25 * static_cast<double>(ties)) / n;
+  return 100 * std::sqrt(std::max(0.0, squares - share * share) / n);
+}
+
+std::vector<ParadigmResult> evaluate_minimal_pairs(
+    Model& model, const Tokenizer& tokenizer, std::int64_t max_positions,
+    const std::vector<Paradigm>& paradigms, SentenceScore score,
+    const std::function<void(std::int64_t, std::int64_t)>& report) {
+  const torch::NoGradGuard no_gradient;
+  model.eval();
+  SentenceScorer scorer(model, tokenizer, max_positions, score);
+  std::vector<std::vector<std::array<std::size_t, 2>>> numbers;
+  for (const Paradigm& paradigm : paradigms) {
+    auto& own = numbers.emplace_back();
+    for (const auto& [good, bad] : paradigm.pairs)
+      own.push_back({scorer.add(good), scorer.add(bad)});
+  }
+  const std::vector<double> scores = scorer.scores(report);
+
+  std::vector<ParadigmResult> results;
+  for (std::size_t p = 0; p < paradigms.size(); ++p) {
+    ParadigmResult result{.name = paradigms[p].name, .phenomenon = paradigms[p].phenomenon};
+    for (const auto& [good_number, bad_number] : numbers[p]) {
+      const double good = scores[good_number], bad = scores[bad_number];
+      ++result.pairs;
+      result.ties += good == bad;
+      result.right += score == SentenceScore::holistic ? good < bad : good > bad;
+      result.scores.push_back({good, bad});
+    }
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+Json to_json(const std::vector<ParadigmResult>& results) {
+  Json rows = Json::array();
+  const auto add = [&](const std::string& paradigm, const std::string& phenomenon, double mean,
+                       double standard_error, std::int64_t items, std::int64_t ties) {
+    rows.push_back({{"paradigm", paradigm},
+                    {"phenomenon", phenomenon},
+                    {"predictor", "model"},
+                    {"metric", "accuracy"},
+                    {"mean", mean},
+                    {"standard_error", standard_error},
+                    {"items", items},
+                    {"ties", ties}});
+  };
+  std::vector<std::string> phenomena;
+  for (const ParadigmResult& result : results) {
+    add(result.name, result.phenomenon, result.accuracy(), result.standard_error(), result.pairs,
+        result.ties);
+    if (std::ranges::find(phenomena, result.phenomenon) == phenomena.end()) {
+      phenomena.push_back(result.phenomenon);
+    }
+  }
+  const auto add_mean = [&](const std::string& name, const std::string& phenomenon) {
+    double sum = 0, variance = 0;
+    std::int64_t count = 0, items = 0, ties = 0;
+    for (const ParadigmResult& result : results) {
+      if (!phenomenon.empty() && result.phenomenon != phenomenon) continue;
+      sum += result.accuracy();
+      variance += result.standard_error() * result.standard_error();
+      items += result.pairs;
+      ties += result.ties;
+      ++count;
+    }
+    const auto n = static_cast<double>(count);
+    add(name, phenomenon, sum / n, std::sqrt(variance) / n, items, ties);
+  };
+  for (const std::string& phenomenon : phenomena) add_mean("mean of " + phenomenon, phenomenon);
+  add_mean("average", "");
+  return rows;
+}
+
+}  // namespace ssa

@@ -1,0 +1,68 @@
+// Minimal pairs: two sentences that differ in what grammar says of them, scored by a masked
+// language model.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "config/field.h"
+#include "data/tokenizer.h"
+#include "model/model.h"
+
+namespace ssa {
+
+/// The pairs that test one thing.
+struct Paradigm {
+  std::string name;                               ///< as its source names it; unique
+  std::string phenomenon;                         ///< group of paradigms
+  std::vector<std::array<std::string, 2>> pairs;  ///< {grammatical, ungrammatical}
+};
+
+/// A folder of Zorro's PHENOMENON-PARADIGM.txt (Huebner, Sulem, Fisher, Roth 2021): an
+/// ungrammatical line, then its grammatical partner. In the order of names. Throws
+/// std::runtime_error naming the folder without such files, or the file (and line) that does not
+/// hold pairs.
+std::vector<Paradigm> read_zorro(const std::filesystem::path& folder);
+
+/// A folder of BLiMP's PARADIGM.jsonl (Warstadt et al. 2020): sentence_good, sentence_bad,
+/// linguistics_term, UID. Throws as read_zorro.
+std::vector<Paradigm> read_blimp(const std::filesystem::path& folder);
+
+enum class SentenceScore {
+  /// Mean cross-entropy (nats) over all tokens, special ones included, of the sentence as it
+  /// stands,
+  /// nothing masked; the lower one of a pair wins.
+  holistic,
+  /// Sum of the log-probabilities (nats) of all tokens but special ones, each masked alone in a
+  /// forward pass of its own (Salazar et al. 2020); the higher one wins.
+  pseudo_log_likelihood,
+};
+
+struct ParadigmResult {
+  std::string name, phenomenon;
+  std::int64_t pairs = 0, right = 0, ties = 0;
+  std::vector<std::array<double, 2>> scores = {};  ///< of each pair's sentences
+
+  /// Percent, a tie counting one half.
+  double accuracy() const;
+  /// Of the accuracy, in percent, over pairs.
+  double standard_error() const;
+};
+
+/// Scores every sentence once, wherever it stands; `report` hears how many of the sentences are
+/// done. Throws std::runtime_error naming a sentence that is longer than the model's max_positions,
+/// or whose score is not finite.
+std::vector<ParadigmResult> evaluate_minimal_pairs(
+    Model& model, const Tokenizer& tokenizer, std::int64_t max_positions,
+    const std::vector<Paradigm>& paradigms, SentenceScore score,
+    const std::function<void(std::int64_t done, std::int64_t all)>& report = {});
+
+/// Rows of docs/formats.md: accuracy of each paradigm, each phenomenon (mean of its paradigms) and
+/// the average (mean of all paradigms).
+Json to_json(const std::vector<ParadigmResult>& results);
+
+}  // namespace ssa

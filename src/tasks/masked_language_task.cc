@@ -1,0 +1,161 @@
+#include "tasks/masked_language_task.h"
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "data/data_file.h"
+#include "ssa/check.h"
+#include "tasks/permutation.h"
+
+namespace ssa {
+namespace {
+
+Corpus read_text(const std::vector<std::string>& names, const char* field,
+                 const Tokenizer& tokenizer, const CorpusOptions& options) {
+  std::vector<std::filesystem::path> files;
+  for (const std::string& name : names) files.push_back(find_data(name, field));
+  return files.empty() ? Corpus() : Corpus::read(files, tokenizer, options);
+}
+
+void check_config(const Config& config) {
+  const auto& [model, task, train] = config;
+  SSA_CHECK(model.input == "tokens" && !model.causal,
+            "task.name = \"mlm\" needs a model that reads token ids in both directions "
+            "(model.preset = \"babyberta\"), not model.preset = \""
+                << model.preset << "\" with input \"" << model.input << '"'
+                << (model.causal ? ", causal" : ""));
+  SSA_CHECK(!task.tokenizer.empty(), "task.tokenizer is empty: a tokenizer.json is needed");
+  SSA_CHECK(!task.text.empty(), "task.text is empty: at least one file of sentences is needed");
+  SSA_CHECK(!task.validation_text.empty() || train.eval_batches == 0,
+            "task.validation_text is empty: a file of sentences is needed, or train.eval_batches = "
+            "0 for no validation");
+}
+
+Tokenizer read_tokenizer(const Config& config) {
+  check_config(config);
+  const auto file = find_data(config.task.tokenizer, "task.tokenizer");
+  Tokenizer tokenizer = Tokenizer::read(file);
+  SSA_CHECK(tokenizer.size() <= config.model.vocabulary,
+            file.string() << ": has ids up to " << tokenizer.size() - 1
+                          << ", but model.vocabulary = " << config.model.vocabulary);
+  const auto pad = tokenizer.find("<pad>");
+  SSA_CHECK(
+      !pad || *pad == config.model.pad_id,
+      file.string() << ": <pad> is " << *pad << ", but model.pad_id = " << config.model.pad_id);
+  return tokenizer;
+}
+
+torch::Tensor tensor_of(const std::vector<std::int64_t>& values) {
+  return torch::tensor(values, torch::kLong);
+}
+
+/// Packs sentences as `Masker::mask` appends them.
+struct Packing {
+  std::vector<std::int64_t> tokens, wanted, targets, cu_lengths = {0};
+
+  void add(const Masker& masker, std::span<const TokenId> sentence, std::int64_t number,
+           std::int64_t view) {
+    masker.mask(sentence, number, view, tokens, wanted, targets);
+    cu_lengths.push_back(static_cast<std::int64_t>(tokens.size()));
+  }
+  Batch batch() const {
+    return {{tensor_of(tokens), tensor_of(cu_lengths), tensor_of(wanted)}, tensor_of(targets)};
+  }
+};
+
+}  // namespace
+
+MaskedLanguageTask::MaskedLanguageTask(const Config& config)
+    : config_(config.task),
+      train_(config.train),
+      recipe_(masking_recipe(config.task.masking)),
+      reading_{config.task.least_words, config.model.max_positions, config.task.skip_bad_lines},
+      tokenizer_(read_tokenizer(config)),
+      training_masks_(recipe_, config_.mask_probability, tokenizer_,
+                      static_cast<std::uint64_t>(train_.seed), RandomStream::training),
+      validation_masks_(recipe_, config_.mask_probability, tokenizer_,
+                        static_cast<std::uint64_t>(train_.seed), RandomStream::validation),
+      text_(read_text(config_.text, "task.text", tokenizer_, reading_)),
+      validation_(
+          read_text(config_.validation_text, "task.validation_text", tokenizer_, reading_)) {
+  first_view_.reserve(static_cast<std::size_t>(text_.size()) + 1);
+  for (std::int64_t s = 0; s < text_.size(); ++s) {
+    const std::int64_t maskable = training_masks_.maskable(text_[s]);
+    const std::int64_t views = recipe_.most_patterns == 0 ? std::min<std::int64_t>(maskable, 1)
+                                                          : recipe_.patterns(maskable);
+    first_view_.push_back(first_view_.back() + views);
+  }
+  SSA_CHECK(views() > 0, "task.text: every token is a special one, so there is nothing to mask");
+  for (std::int64_t s = 0; s < validation_.size(); ++s) {
+    if (validation_masks_.maskable(validation_[s]) > 0) validated_.push_back(s);
+  }
+  SSA_CHECK(!validated_.empty() || train_.eval_batches == 0,
+            "task.validation_text: every token is a special one, so there is nothing to mask");
+}
+
+MaskedLanguageTask::View MaskedLanguageTask::training_view(std::int64_t number) const {
+  const std::int64_t pass = number / views();
+  std::int64_t place = number % views();
+  if (config_.order == "shuffle") {
+    place = static_cast<std::int64_t>(permuted(
+        place, views(), static_cast<std::uint64_t>(train_.seed),
+        {0, 0, static_cast<std::uint32_t>(pass), static_cast<std::uint32_t>(RandomStream::order)}));
+  }
+  const auto after = std::ranges::upper_bound(first_view_, place);
+  const std::int64_t sentence = after - first_view_.begin() - 1;
+  const std::int64_t pattern = place - first_view_[sentence];
+  return {sentence, recipe_.most_patterns == 0 ? pass : pattern};
+}
+
+Batch MaskedLanguageTask::training_batch(std::int64_t step, std::int64_t slice) const {
+  Packing packing;
+  const std::int64_t first = (step * train_.accumulation + slice) * train_.batch;
+  for (std::int64_t i = first; i < first + train_.batch; ++i) {
+    const View view = training_view(i);
+    packing.add(training_masks_, text_[view.sentence], view.sentence, view.pattern);
+  }
+  return packing.batch();
+}
+
+/// Batches beyond the text's end begin anew at its start.
+Batch MaskedLanguageTask::validation_batch(std::int64_t index) const {
+  Packing packing;
+  const auto count = static_cast<std::int64_t>(validated_.size());
+  for (std::int64_t i = 0; i < std::min(train_.batch, count); ++i) {
+    const std::int64_t sentence = validated_[(index * train_.batch + i) % count];
+    packing.add(validation_masks_, validation_[sentence], sentence, 0);
+  }
+  return packing.batch();
+}
+
+torch::Tensor MaskedLanguageTask::loss(const torch::Tensor& output, const Batch& batch) const {
+  if (batch.targets.numel() == 0) return output.sum();  // nothing chosen: 0, with a gradient of 0
+  return torch::cross_entropy_loss(output, batch.targets);
+}
+
+std::map<std::string, double> MaskedLanguageTask::metrics(const torch::Tensor& output,
+                                                          const Batch& batch) const {
+  if (batch.targets.numel() == 0) return {{"wrong", 0.0}};
+  return {{"wrong", (output.argmax(1) != batch.targets).to(torch::kDouble).mean().item<double>()}};
+}
+
+std::map<std::string, double> MaskedLanguageTask::progress(std::int64_t step) const {
+  const auto seen = static_cast<double>((step + 1) * train_.accumulation * train_.batch);
+  return {{"pass", seen / static_cast<double>(views())}};
+}
+
+std::vector<std::string> MaskedLanguageTask::notes() const {
+  std::vector<std::string> out;
+  for (const Corpus* corpus : {&text_, &validation_}) {
+    for (const CorpusReport& report : corpus->reports()) out.push_back(report.text(reading_));
+  }
+  const std::int64_t batch = train_.batch * train_.accumulation;
+  out.push_back(fmt::format("one pass: {} views of {} sentences, {} steps of {}; {} masking",
+                            views(), text_.size(), (views() + batch - 1) / batch, batch,
+                            config_.masking));
+  return out;
+}
+
+}  // namespace ssa
