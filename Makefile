@@ -14,7 +14,7 @@ help:
 	  'make demo   install, build, train softmax and SSA on the in-context tasks, write report.html' \
 	  'make test   install, build and run every test' \
 	  'make sanitize  kernel tests under the address, undefined-behaviour and thread sanitizers' \
-	  'make bench  time the kernels against PyTorch (a quarter of an hour; wants an idle machine)' \
+	  'make bench  time the kernels against PyTorch (half an hour; wants an idle machine)' \
 	  'make build  install what building needs and build everything' \
 	  'make lint   clang-format, clang-tidy and ruff over the sources' \
 	  'make clean  remove build/ (keeps .venv and runs/)'

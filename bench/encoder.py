@@ -25,7 +25,6 @@ import torch
 from ssa_attention.files import write_text
 
 BATCH = 16
-WARM_UP = 50  # steps that are not timed
 THEIRS = "Hugging Face"
 SCORES = ("softmax", "ssa")
 
@@ -44,10 +43,10 @@ def read_sentences(data: Path, text: str):
 class HuggingFace:
     """A training loop as its Trainer's, without what the Trainer does beside it."""
 
-    def __init__(self, data: Path, text: str, precision: str):
+    def __init__(self, options: argparse.Namespace, precision: str):
         from transformers import DataCollatorForLanguageModeling, RobertaConfig, RobertaForMaskedLM
 
-        tokenizer, self.sentences = read_sentences(data, text)
+        tokenizer, self.sentences = read_sentences(options.data, options.text)
         self.collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
         settings = {
             "vocab_size": 8192, "hidden_size": 256, "num_hidden_layers": 8, "num_attention_heads": 8,
@@ -58,7 +57,7 @@ class HuggingFace:
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, eps=1e-6, fused=True)
         self.precision = precision
         self.order = random.Random(0)
-        self.steps(WARM_UP)
+        self.steps(options.warm_up)
 
     def steps(self, count: int) -> None:
         for _ in range(count):
@@ -84,7 +83,7 @@ def ours(options: argparse.Namespace, precision: str, score: str) -> float:
         command = [
             options.ssa, "train", options.config, "--out", run, "--quiet", "--score", score, "--precision", precision,
             "--text", options.data / options.text, "--tokenizer", options.data / "babyberta/tokenizer.json",
-            "--steps", WARM_UP + options.steps, "--warmup-steps", 0, "--log-interval", WARM_UP, "--eval-batches", 0,
+            "--steps", options.warm_up + options.steps, "--warmup-steps", 0, "--log-interval", options.warm_up, "--eval-batches", 0,
             "--checkpoint-interval", 0, "--batch", BATCH, "--threads", options.threads,
         ]  # fmt: skip
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
@@ -95,7 +94,7 @@ def ours(options: argparse.Namespace, precision: str, score: str) -> float:
 
 
 def measure(options: argparse.Namespace, precision: str) -> dict:
-    theirs = HuggingFace(options.data, options.text, precision)
+    theirs = HuggingFace(options, precision)
     ways = {THEIRS: lambda: theirs.seconds(options.steps)}
     for score in SCORES:
         ways[f"ssa train, {score}"] = lambda score=score: ours(options, precision, score)
@@ -126,14 +125,15 @@ def main() -> int:
     parser.add_argument("--ssa", type=Path, default=source / "build/release/bin/ssa", help="the program")
     parser.add_argument("--config", type=Path, default=source / "configs/babyberta.toml")
     parser.add_argument("--steps", type=int, default=200, help="of a round")
+    parser.add_argument("--warm-up", type=int, default=50, help="steps before those, not timed")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--precisions", default="float32,bfloat16")
     parser.add_argument("--out", type=Path, help="also write every number to this JSON file")
     options = parser.parse_args()
-    for option in ("steps", "rounds", "threads"):
+    for option in ("steps", "warm_up", "rounds", "threads"):
         if getattr(options, option) < 1:
-            parser.error(f"--{option} {getattr(options, option)}: at least 1")
+            parser.error(f"--{option.replace('_', '-')} {getattr(options, option)}: at least 1")
     for precision in options.precisions.split(","):
         if precision not in ("float32", "bfloat16"):
             parser.error(f"--precisions {precision}: choose from float32, bfloat16")

@@ -1,0 +1,60 @@
+"""bench/encoder.py and bench/tokenizer.py run on a few sentences of the real data, and refuse what they cannot do."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(os.environ["SSA_SOURCE"]) / "bench"
+TEXTS = ("aochildes/train.txt", "wikipedia/wikisplit_sentences.txt")
+
+
+@pytest.fixture
+def small_data(real_data, tmp_path):
+    """The real tokenizers, and the first 200 lines of the real texts."""
+    for folder in ("babyberta", "tokenizers"):
+        (tmp_path / folder).symlink_to((real_data / folder).resolve())
+    for name in TEXTS:
+        lines = (real_data / name).read_text().splitlines(keepends=True)[:200]
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("".join(lines))
+    return tmp_path
+
+
+def run(program, *arguments):
+    command = [sys.executable, BENCH / program, "--ssa", os.environ["SSA_BINARY"], *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_encoder(small_data):
+    out = small_data / "results.json"
+    done = run(
+        "encoder.py", "--data", small_data, "--steps", 2, "--warm-up", 1, "--rounds", 2, "--threads", 1, "--out", out
+    )
+    assert done.returncode == 0, done.stderr
+    results = json.loads(out.read_text())["results"]
+    assert [result["precision"] for result in results] == ["float32", "bfloat16"]
+    for result in results:
+        assert list(result["seconds"]) == ["Hugging Face", "ssa train, softmax", "ssa train, ssa"]
+        for way, seconds in result["seconds"].items():
+            assert len(seconds) == 2 and min(seconds) > 0
+            assert f"| {result['precision']} | {way} | " in done.stdout
+    assert "1.00 (1.00–1.00)" in done.stdout
+    assert "--precisions float16: choose from" in run("encoder.py", "--precisions", "float16").stderr
+    assert "no such file" in run("encoder.py", "--data", small_data / "none").stderr
+
+
+def test_tokenizer(small_data):
+    out = small_data / "results.json"
+    done = run("tokenizer.py", "--data", small_data, "--rounds", 1, "--out", out)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(out.read_text())["results"]
+    assert {(result["tokenizer"], result["text"]) for result in results} == {
+        (tokenizer, text) for tokenizer in ("babyberta", "gpt2") for text in TEXTS
+    }
+    for result in results:
+        assert min(speed for speeds in result["speeds"].values() for speed in speeds) > 0
+    assert "--rounds 0: at least 1" in run("tokenizer.py", "--data", small_data, "--rounds", 0).stderr
