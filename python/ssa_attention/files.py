@@ -12,6 +12,11 @@ class FileError(ValueError):
 
 
 def write_text(path: Path, text: str) -> None:
+    """write_bytes of the text in UTF-8."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
     """Under a temporary name beside it, synced, then renamed: never half a file. Through links, and only over files.
     Raises FileError."""
     if path.is_symlink():
@@ -23,9 +28,9 @@ def write_text(path: Path, text: str) -> None:
     except OSError as error:
         raise FileError(f"{path}: cannot be written: {error.strerror}") from None
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with os.fdopen(descriptor, "wb") as file:
             os.fchmod(descriptor, 0o644)
-            file.write(text)
+            file.write(content)
             file.flush()
             os.fsync(descriptor)
         os.replace(temporary, path)

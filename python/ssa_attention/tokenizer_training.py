@@ -1,23 +1,31 @@
-"""Makes a byte-level BPE tokenizer from text, with PyPI `tokenizers`: the file that `ssa tokenizer` reads.
-`ssa tokenizer train` becomes `python -m ssa_attention.tokenizer_training` with the same arguments.
+"""Makes a tokenizer from text: byte-level BPE with PyPI `tokenizers` (the file that `ssa tokenizer` reads), or a model of
+SentencePiece (Kudo, Richardson 2018) with its own library. `ssa tokenizer train` becomes
+`python -m ssa_attention.tokenizer_training` with the same arguments.
 
     ssa tokenizer train corpus.txt --vocabulary 8192 --lowercase -o tokenizer.json
+    ssa tokenizer train corpus.txt --vocabulary 8192 --kind sentencepiece-unigram -o tokenizer.model
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from .files import write_text
+from .files import write_bytes
 
 # As in BabyBERTa's (Huebner, Sulem, Fisher, Roth 2021): a mask stands for a word and the space before it.
 MASK = AddedToken("<mask>", lstrip=True, normalized=False)
 SPECIAL = [MASK, "<pad>", "<unk>", "<s>", "</s>"]
 LEAST = 256 + len(SPECIAL)
+KINDS = {
+    "byte-level-bpe": "tokenizer.json",
+    "sentencepiece-bpe": "tokenizer.model",
+    "sentencepiece-unigram": "tokenizer.model",
+}
 
 
 def lines(paths: list[Path]):
@@ -52,20 +60,60 @@ def train(texts, vocabulary: int, lowercase: bool, least_frequency: int) -> Toke
     return tokenizer
 
 
+def train_sentencepiece(texts, kind: str, vocabulary: int, lowercase: bool) -> bytes:
+    """A SentencePiece model of at most `vocabulary` pieces: <unk>, <s>, </s>, <pad> (ids 0 to 3), the 256 bytes for
+    characters that have no piece, and pieces of the text (of its NFKC form). ValueError with the library's words."""
+    # Here, because byte-level BPE does without the library.
+    import sentencepiece
+
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(texts),
+            model_writer=model,
+            model_type=kind.removeprefix("sentencepiece-"),
+            vocab_size=vocabulary,
+            hard_vocab_limit=False,  # a small text makes fewer pieces, as with byte-level BPE
+            normalization_rule_name="nmt_nfkc_cf" if lowercase else "nmt_nfkc",
+            byte_fallback=True,
+            character_coverage=1.0,
+            unk_id=0, bos_id=1, eos_id=2, pad_id=3,
+            num_threads=1,  # the same model from the same text
+            minloglevel=2,
+        )  # fmt: skip
+    except RuntimeError as error:
+        raise ValueError(f"sentencepiece: {error}") from None
+    return model.getvalue()
+
+
+def make(options: argparse.Namespace) -> tuple[bytes, int]:
+    """The file's content and the number of tokens."""
+    if options.kind == "byte-level-bpe":
+        tokenizer = train(lines(options.texts), options.vocabulary, options.lowercase, options.least_frequency or 2)
+        return tokenizer.to_str(pretty=True).encode(), tokenizer.get_vocab_size()
+    import sentencepiece
+
+    model = train_sentencepiece(lines(options.texts), options.kind, options.vocabulary, options.lowercase)
+    return model, sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="ssa tokenizer train",
-        description="Makes a byte-level BPE tokenizer from text files, for `ssa tokenizer` and Hugging Face.",
+        description="Makes a tokenizer from text files: byte-level BPE for `ssa tokenizer` and Hugging Face, or a "
+        "SentencePiece model.",
         epilog="Example: ssa tokenizer train corpus.txt --lowercase -o tokenizer.json",
     )
     parser.add_argument("texts", nargs="+", type=Path, metavar="TEXT", help="text files, one sentence a line")
+    parser.add_argument("--kind", choices=KINDS, default="byte-level-bpe", help="default: %(default)s")
     parser.add_argument("--vocabulary", type=int, default=8192, metavar="N", help="tokens at most (default: 8192)")
-    parser.add_argument("--least-frequency", type=int, default=2, metavar="N", help="of a merge (default: 2)")
+    parser.add_argument("--least-frequency", type=int, metavar="N", help="of a merge; byte-level-bpe only (default: 2)")
     parser.add_argument("--lowercase", action="store_true", help="the tokenizer turns text into lower case first")
     parser.add_argument(
-        "-o", "--output", type=Path, default=Path("tokenizer.json"), metavar="FILE", help="default: %(default)s"
+        "-o", "--output", type=Path, metavar="FILE", help="default: tokenizer.json, of SentencePiece tokenizer.model"
     )
     options = parser.parse_args(arguments)
+    output = options.output or Path(KINDS[options.kind])
     try:
         for path in options.texts:
             if not path.is_file():
@@ -74,14 +122,16 @@ def main(arguments: list[str] | None = None) -> int:
             raise ValueError(
                 f"--vocabulary {options.vocabulary}: at least {LEAST} (256 bytes and {len(SPECIAL)} special tokens)"
             )
-        if options.least_frequency < 1:
+        if options.least_frequency is not None and options.least_frequency < 1:
             raise ValueError(f"--least-frequency {options.least_frequency}: at least 1")
-        tokenizer = train(lines(options.texts), options.vocabulary, options.lowercase, options.least_frequency)
-        write_text(options.output, tokenizer.to_str(pretty=True))
+        if options.least_frequency is not None and options.kind != "byte-level-bpe":
+            raise ValueError(f"--least-frequency: {options.kind} has none")
+        content, tokens = make(options)
+        write_bytes(output, content)
     except (ValueError, OSError) as error:
         print(f"ssa tokenizer train: {error}", file=sys.stderr)
         return 1
-    print(f"{options.output}: {tokenizer.get_vocab_size()} tokens")
+    print(f"{output}: {tokens} tokens")
     return 0
 
 

@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+from sentencepiece import SentencePieceProcessor
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 HARD = [
@@ -235,6 +236,24 @@ def test_training(ssa, tmp_path, monkeypatch):
     assert reference.encode("THE DOG").ids == reference.encode("the dog").ids
 
 
+@pytest.mark.parametrize("kind", ["sentencepiece-bpe", "sentencepiece-unigram"])
+def test_sentencepiece_training(ssa, tmp_path, monkeypatch, kind):
+    """A model that its library reads, the same from the same text, and that loses nothing."""
+    monkeypatch.setenv("SSA_PYTHON", sys.executable)
+    (tmp_path / "corpus.txt").write_text("The cat and the dog.\nThe DOG and the cat!\n" * 20)
+    for name in ("one.model", "two.model"):
+        done = ssa("tokenizer", "train", "corpus.txt", "--kind", kind, "--vocabulary", 300, "--lowercase", "-o", name)
+    assert (tmp_path / "one.model").read_bytes() == (tmp_path / "two.model").read_bytes()
+    model = SentencePieceProcessor(model_file=str(tmp_path / "one.model"))
+    assert f"two.model: {model.vocab_size()} tokens" in done.stdout
+    assert 260 < model.vocab_size() <= 300
+    assert [model.id_to_piece(id) for id in range(4)] == ["<unk>", "<s>", "</s>", "<pad>"]
+    assert model.encode("THE DOG") == model.encode("the dog")
+    for text in ("the cat and the dog.", "a naïve 中文 text 👍"):
+        assert 0 not in model.encode(text)
+        assert model.decode(model.encode(text)) == text
+
+
 def test_training_is_the_python_modules(ssa, monkeypatch):
     monkeypatch.setenv("SSA_PYTHON", sys.executable)
     assert "--least-frequency" in ssa("tokenizer", "train", "--help").stdout
@@ -248,11 +267,18 @@ def test_training_is_the_python_modules(ssa, monkeypatch):
         (["absent.txt"], "absent.txt: no such file"),
         (["corpus.txt", "--vocabulary", "260"], "--vocabulary 260: at least 261"),
         (["bad.txt"], "bad.txt:2: not valid UTF-8"),
+        (["bad.txt", "--kind", "sentencepiece-bpe"], "bad.txt:2: not valid UTF-8"),
+        (
+            ["corpus.txt", "--kind", "sentencepiece-bpe", "--least-frequency", "3"],
+            "--least-frequency: sentencepiece-bpe",
+        ),
+        (["empty.txt", "--kind", "sentencepiece-unigram"], "sentencepiece: "),
     ],
 )
 def test_training_refusals(tmp_path, arguments, message):
     (tmp_path / "corpus.txt").write_text("the cat\n")
     (tmp_path / "bad.txt").write_bytes(b"fine\n\xff\n")
+    (tmp_path / "empty.txt").write_text("")
     command = [sys.executable, "-m", "ssa_attention.tokenizer_training", *arguments, "-o", "out.json"]
     done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
     assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr
