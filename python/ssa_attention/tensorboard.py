@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from .report.reading import ReportError, Run, find_runs, read_run
+from .report.reading import Run, find_runs, read_run
+from .report.records import ReportError
 
 _TRAINING = ("loss", "learning_rate", "gradient_norm", "tokens_per_second")
 _STATISTICS = ("min", "mean", "max")

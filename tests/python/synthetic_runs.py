@@ -15,11 +15,21 @@ LINEAR_SHIFTS = SHIFTS | {
 }
 POINTS, HUGE_AT = 40, 11
 PARAMETERS = {"ssa": ["n", "b"], "temperature": ["tau"]}
+PARADIGMS = {
+    "binding-principle_a": "binding",
+    "quantifiers-existential_there": "quantifiers",
+    "quantifiers-superlative": "quantifiers",
+}
+SCORINGS = {"zorro": "holistic", "zorro-mlm": "pseudo-log-likelihood", "blimp-mlm": "pseudo-log-likelihood"}
 
 
 def write_json(path: Path, value) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+
+
+def write_lines(path: Path, lines: list[dict]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
 def run_information(task: str, score: str, seed: int, steps: int, **model) -> dict:
@@ -50,7 +60,7 @@ def run_information(task: str, score: str, seed: int, steps: int, **model) -> di
     }
 
 
-def metrics_lines(rng: random.Random, score: str, steps: int, linear: bool, layers: int = 3) -> list[dict]:
+def metrics_lines(rng: random.Random, score: str, steps: int, task: str, layers: int = 3) -> list[dict]:
     lines = []
     for step in range(20, steps + 1, 20):
         loss = 0.7 * math.exp(-step / (0.3 * steps)) + 0.02 * rng.uniform(0.8, 1.2)
@@ -71,12 +81,12 @@ def metrics_lines(rng: random.Random, score: str, steps: int, linear: bool, laye
                 "gradient_norm": rng.uniform(0.2, 1.5),
                 "seconds": step * 0.05,
                 "tokens_per_second": 51000.0,
-                "progress": {"points": 11 + step // 40},
+                "progress": {"pass": step / 68277} if task == "mlm" else {"points": 11 + step // 40},
                 "score_parameters": parameters,
             }
         )
         if step % 200 == 0:
-            figures = {"loss": loss * 1.1} | ({} if linear else {"wrong": loss / 4})
+            figures = {"loss": loss * 1.1} | ({} if task == "icl-linear" else {"wrong": loss / 4})
             lines.append({"step": step, "validation": figures})
     return lines
 
@@ -148,13 +158,59 @@ def evaluation(rng: random.Random, task: str, score: str, steps: int) -> dict:
         "attention_sequences": 64,
         "chance": None if linear else 0.5,
         "majority": None if linear else 0.7,
-        "score_parameters": [
-            {name: [1 + 0.1 * k + rng.uniform(0, 0.5) for _ in range(4)] for name in PARAMETERS.get(score, [])}
-            for k in range(3)
-        ],
+        "score_parameters": score_parameters(rng, score),
         "rows": rows,
         "attention": attention,
         "skipped": [{"shift": "length", "value": 400, "points": 400, "reason": "800 tokens, max_positions is 512"}],
+    }
+
+
+def score_parameters(rng: random.Random, score: str) -> list[dict]:
+    return [
+        {name: [1 + 0.1 * k + rng.uniform(0, 0.5) for _ in range(4)] for name in PARAMETERS.get(score, [])}
+        for k in range(3)
+    ]
+
+
+def pair_evaluation(rng: random.Random, suite: str, score: str, steps: int) -> dict:
+    """Minimal pairs; Zorro's with the values that were published of all but one paradigm."""
+    accuracy = {name: rng.uniform(55, 65) + (20 if score == "ssa" and "binding" in name else 0) for name in PARADIGMS}
+
+    def row(name: str, phenomenon: str, paradigms: list[str]) -> dict:
+        return {
+            "paradigm": name,
+            "phenomenon": phenomenon,
+            "predictor": "model",
+            "metric": "accuracy",
+            "mean": sum(accuracy[p] for p in paradigms) / len(paradigms),
+            "standard_error": 1.1,
+            "items": 2000 * len(paradigms),
+            "ties": 3,
+        }
+
+    rows = [row(name, phenomenon, [name]) for name, phenomenon in PARADIGMS.items()]
+    for phenomenon in dict.fromkeys(PARADIGMS.values()):
+        rows.append(row(f"mean of {phenomenon}", phenomenon, [p for p, of in PARADIGMS.items() if of == phenomenon]))
+    rows.append(row("average", "", list(PARADIGMS)))
+    if suite != "blimp-mlm":
+        rows += [
+            {"paradigm": name, "predictor": "published", "metric": "accuracy", "mean": value}
+            for name, value in [("binding-principle_a", 88.55), ("quantifiers-superlative", 67.5), ("average", 77.9)]
+        ]
+    return {
+        "schema": 1,
+        "suite": suite,
+        "task": "mlm",
+        "score": score,
+        "step": steps,
+        "score_parameters": score_parameters(rng, score),
+        "scoring": SCORINGS[suite],
+        "precision": "float32",
+        "data": "fnv1a64:9f0c",
+        "chance": 50,
+        "majority": 50,
+        "seconds": 12.5,
+        "rows": rows,
     }
 
 
@@ -164,8 +220,7 @@ def write_run(
     """A run folder; returns its evaluation."""
     rng = random.Random(f"{folder.parts[-3:]} {seed}")
     write_json(folder / "run.json", run_information(task, score, seed, steps, **model))
-    lines = metrics_lines(rng, score, steps, task == "icl-linear")
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    write_lines(folder / "metrics.jsonl", metrics_lines(rng, score, steps, task))
     if not evaluated:
         return None
     result = evaluation(rng, task, score, steps)
@@ -173,7 +228,22 @@ def write_run(
     return result
 
 
+def write_mlm_run(folder: Path, score: str, seed: int, steps: int = 1000, suites=("zorro",)) -> dict[str, dict]:
+    """A run folder of a masked language model; returns its evaluations by suite."""
+    rng = random.Random(f"{folder.parts[-3:]} {seed}")
+    information = run_information("mlm", score, seed, steps, preset="babyberta")
+    information["config"]["task"] = {"name": "mlm", "masking": "babyberta"}
+    write_json(folder / "run.json", information)
+    write_lines(folder / "metrics.jsonl", metrics_lines(rng, score, steps, "mlm"))
+    results = {suite: pair_evaluation(rng, suite, score, steps) for suite in suites}
+    for suite, result in results.items():
+        write_json(folder / "evals" / f"{suite}.json", result)
+    return results
+
+
 def key(row: dict) -> str:
+    if "paradigm" in row:
+        return f"{row['paradigm']}/{row['metric']}"
     value = row["value"]
     told = "" if value is None else "=" + "x".join(f"{v:g}" for v in (value if isinstance(value, list) else [value]))
     return f"{row['shift']}{told}/{row['points']}/{row['metric']}"
@@ -183,9 +253,9 @@ def result_line(variant: str, score: str, seed: int, task: str, steps: int, resu
     tables: dict[str, dict] = {}
     for row in result["rows"]:
         tables.setdefault(row["predictor"], {})[key(row)] = row["mean"]
-    last = [row for row in result["attention"] if row["layer"] == 2 and row["shift"] == "huge"]
+    last = [row for row in result.get("attention", []) if row["layer"] == 2 and row["shift"] == "huge"]
     metrics = tables.pop("model")
-    for value in SHIFTS["huge"]:
+    for value in SHIFTS["huge"] if last else ():
         heads = [row["mass_on_huge"] for row in last if row["value"] == value]
         metrics[f"huge={value}/last-layer/mass-on-huge"] = sum(heads) / len(heads)
     return {
@@ -193,7 +263,7 @@ def result_line(variant: str, score: str, seed: int, task: str, steps: int, resu
         "score": score,
         "seed": seed,
         "task": task,
-        "evaluation": "icl-shift",
+        "evaluation": result["suite"],
         "steps": steps,
         "parameters": 38145,
         "layers": 3,
@@ -228,8 +298,8 @@ def mean_interval(values: list[float]) -> tuple[float, float | None]:
 
 def comparison_table(lines: list[dict]) -> list[dict]:
     rows = []
-    for variant in dict.fromkeys(line["variant"] for line in lines):
-        of_variant = [line for line in lines if line["variant"] == variant]
+    for variant, evaluation in dict.fromkeys((line["variant"], line["evaluation"]) for line in lines):
+        of_variant = [line for line in lines if (line["variant"], line["evaluation"]) == (variant, evaluation)]
         values = {
             score: {line["seed"]: line["metrics"] for line in of_variant if line["score"] == score}
             for score in dict.fromkeys(line["score"] for line in of_variant)
@@ -241,6 +311,7 @@ def comparison_table(lines: list[dict]) -> list[dict]:
                     "variant": variant,
                     "metric": metric,
                     "score": score,
+                    "evaluation": evaluation,
                     "seeds": sorted(by_seed),
                     "steps": of_variant[0]["steps"],
                     "mean": mean,
@@ -287,9 +358,27 @@ def write_experiment(
                 result = write_run(root / "runs" / variant / score / f"seed-{seed}", task, score, seed, steps, **model)
                 evaluations[variant, score, seed] = result
                 lines.append(result_line(variant, score, seed, task, steps, result))
-    (root / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    write_lines(root / "results.jsonl", lines)
     write_json(root / "table.json", comparison_table(lines))
     write_json(root / "theory.json", theorems())
+    return evaluations
+
+
+def write_mlm_experiment(
+    root: Path, scores=("softmax", "ssa"), seeds: int = 3, suites=("zorro", "zorro-mlm"), variant: str = "babyberta"
+) -> dict[tuple[str, str, int], dict]:
+    """An experiment folder of masked language models; returns the evaluations by (suite, score, seed)."""
+    lines, evaluations = [], {}
+    for seed in range(1, seeds + 1):
+        for score in scores:
+            run = root / "runs" / variant / score / f"seed-{seed}"
+            for suite, result in write_mlm_run(run, score, seed, suites=suites).items():
+                evaluations[suite, score, seed] = result
+                line = result_line(variant, score, seed, "mlm", 1000, result)
+                line["metrics"]["training/milliseconds-per-step"] = 41.2
+                lines.append(line)
+    write_lines(root / "results.jsonl", lines)
+    write_json(root / "table.json", comparison_table(lines))
     return evaluations
 
 

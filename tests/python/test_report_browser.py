@@ -7,14 +7,15 @@ import re
 import pytest
 from report_page import assert_drawn, assert_loads_nothing, chromium, embedded, needs_chromium
 from ssa_attention import report
-from synthetic_runs import write_experiment
+from synthetic_runs import write_experiment, write_mlm_experiment
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory) -> str:
     root = tmp_path_factory.mktemp("made") / "quick"
     write_experiment(root, seeds=3, variants=("attention-only-every", "full-linear"))
-    return report.build([root])
+    write_mlm_experiment(root.parent / "encoder")
+    return report.build([root.parent])
 
 
 def test_loads_nothing_from_outside(text):

@@ -8,10 +8,11 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-from . import comparison, sections
+from . import comparison, definitions, minimal_pairs, sections
 from .page import Page
 from .panel import template
-from .reading import ReportError, Study, read_study
+from .reading import Study, read_study
+from .records import ReportError
 from .statistics import count
 
 __all__ = ["ReportError", "build", "read_study"]
@@ -41,12 +42,13 @@ def build(roots: list[Path], theory: Path | None = None) -> str:
         sections.huge_section,
         sections.positions_section,
         sections.attention_section,
+        minimal_pairs.section,
         sections.parameters_section,
         sections.final_parameters_section,
         sections.training_section,
         sections.theorems_section,
         comparison.table_section,
-        sections.definitions_section,
+        definitions.section,
     ):
         section(study, page)
     return page.html()

@@ -16,7 +16,8 @@ import plotly.graph_objects as go
 
 from .page import Page, table, write_built
 from .panel import template
-from .reading import Parameters, ReportError, check_schema, load_json, need, need_numbers, need_parameters
+from .reading import Parameters, need_parameters
+from .records import ReportError, check_schema, load_json, need, need_numbers
 from .statistics import count, plain
 
 # Weight -> colour, straight lines in between. Steps of about three: next to one large weight the many small

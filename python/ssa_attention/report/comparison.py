@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from html import escape
 
 from .figures import signed
 from .page import Page, legend, table
 from .panel import base_metric, metric_axis, palette
-from .reading import Cell, Condition, Study, order_scores
+from .reading import Cell, Condition, Paradigm, Study, order_scores
 from .statistics import count, plain, thousands, with_interval
 
 REFERENCE = "softmax"
@@ -19,6 +21,8 @@ METRIC_WORDS = {
     "mass-on-huge": "attention mass on the huge token",
     "entropy": "entropy of attention (nats)",
     "p-max": "largest attention weight",
+    "wrong-tokens": "wrong tokens",
+    "accuracy": "accuracy",
 }
 STATISTICS = ("mass-on-huge", "entropy", "p-max")  # of attention: neither low nor high is better
 PLACES = {"-before": "before the huge value", "-at": "at the huge value", "-after": "after the huge value"}
@@ -31,6 +35,12 @@ SHIFT_TITLES = {
     "both": "Inputs and function both N(0, σ)",
     "grid": "Inputs N(0, σₓ) × coefficients N(0, σₐ)",
 }
+SUITE_TITLES = {
+    "zorro": "Zorro, holistic",
+    "zorro-mlm": "Zorro, pseudo-log-likelihood",
+    "blimp-mlm": "BLiMP, pseudo-log-likelihood",
+}
+PUBLISHED_WORDS = "published (full corpus, for orientation)"
 _SHIFT_ORDER = list(SHIFT_TITLES)
 _PRIMARY = ("wrong", "relative-error")
 
@@ -50,8 +60,10 @@ def shift_title(shift: str) -> str:
     return SHIFT_TITLES.get(shift, shift)
 
 
-def setting(condition: Condition) -> str:
-    """The value of a shift as a row of a table says it."""
+def setting(condition: Condition | Paradigm) -> str:
+    """The value of a shift, or the paradigm, as a row of a table says it."""
+    if isinstance(condition, Paradigm):
+        return condition.name
     value = signed(condition.value)
     if condition.shift == "none":
         return f"N(0, 1), {condition.points} points" if condition.points else "N(0, 1)"
@@ -62,8 +74,10 @@ def setting(condition: Condition) -> str:
     return f"{'x' if condition.shift == 'huge' else 'σ'} = {value}"
 
 
-def group_title(condition: Condition) -> str:
-    """The heading under which a condition stands: its shift, and where relative to the huge value."""
+def group_title(condition: Condition | Paradigm) -> str:
+    """The heading under which a row stands: its suite; or its shift, and where relative to the huge value."""
+    if isinstance(condition, Paradigm):
+        return SUITE_TITLES[condition.suite]
     if condition.metric in STATISTICS:
         return f"Attention of the last layer: {METRIC_WORDS[condition.metric]}"
     place = PLACES.get(condition.metric.removeprefix(base_metric(condition.metric)))
@@ -75,7 +89,10 @@ def _place_order(metric: str) -> int:
     return list(PLACES).index(suffix) if suffix in PLACES else -1
 
 
-def condition_order(condition: Condition):
+def condition_order(condition: Condition | Paradigm):
+    if isinstance(condition, Paradigm):
+        suite = list(SUITE_TITLES).index(condition.suite)
+        return (3 * len(_SHIFT_ORDER) + suite, not condition.is_average, not condition.is_phenomenon, condition.name)
     shift = condition.shift
     position = _SHIFT_ORDER.index(shift) if shift in _SHIFT_ORDER else len(_SHIFT_ORDER)
     if condition.metric in STATISTICS:
@@ -91,20 +108,39 @@ def condition_order(condition: Condition):
     )
 
 
+@dataclass(frozen=True)
+class _Quantity:
+    """What is compared, and the verdict that is good."""
+
+    name: str
+    better: str
+    worse: str
+    digits: int  # of means in the overview
+
+
+_ERROR = _Quantity("error", "lower", "higher", 2)
+_ACCURACY = _Quantity("accuracy", "higher", "lower", 3)
+
+
+def _quantity(condition: Condition | Paradigm) -> _Quantity:
+    return _ACCURACY if isinstance(condition, Paradigm) else _ERROR
+
+
 def verdict_kind(row: dict) -> str:
-    """better (the lower error), worse, same, open (no verdict, e.g. too few seeds), or plain (not an error)."""
-    verdict = row["verdict"]
+    """better (the lower error, the higher accuracy), worse, same, open (no verdict, e.g. too few seeds), or plain
+    (neither error nor accuracy)."""
+    verdict, quantity = row["verdict"], _quantity(row["condition"])
     if verdict in ("lower", "higher") and row["condition"].metric in STATISTICS:
         return "plain"
-    return {"lower": "better", "higher": "worse", "no difference measurable": "same"}.get(verdict, "open")
+    return {quantity.better: "better", quantity.worse: "worse", "no difference measurable": "same"}.get(verdict, "open")
 
 
 MARKS = {"better": "▲", "worse": "▼", "same": "≈", "open": "·"}
-_WORDS = {"better": "lower error", "worse": "higher error", "same": "no difference measurable"}
 
 
 def verdict_words(row: dict) -> str:
-    return _WORDS.get(verdict_kind(row), row["verdict"])
+    judged = verdict_kind(row) in ("better", "worse")
+    return f"{row['verdict']} {_quantity(row['condition']).name}" if judged else row["verdict"]
 
 
 def _number(row: dict, which: str = "mean") -> str:
@@ -198,7 +234,7 @@ def runs_section(study: Study, page: Page) -> None:
     unfinished = _unfinished(study)
     if unfinished:
         body += f'<p class="note">Not finished: {escape("; ".join(unfinished))}.</p>'
-    silent = [f"{c.variant}, {c.score}, seed {c.seed}" for c in study.cells if not c.means]
+    silent = [f"{c.variant}, {c.score}, seed {c.seed}" for c in study.cells if not (c.means or c.accuracies)]
     if silent:
         body += f'<p class="note">Not evaluated yet: {escape("; ".join(silent))}.</p>'
     page.section("runs", "What was run", body)
@@ -224,7 +260,7 @@ def _tiles(rows: list[dict]) -> str:
 
 
 def _overview(score: str, rows: list[dict], every: list[dict], colours: dict[str, str]) -> str:
-    """Conditions down, variants across; each cell says who has the lower error, and the two means."""
+    """Conditions down, variants across; each cell says who is better, and the two means."""
     reference = {(r["variant"], r["condition"]): r for r in every if r["score"] == REFERENCE}
     found = {(r["variant"], r["condition"]): r for r in rows}
     variants = list(dict.fromkeys(r["variant"] for r in rows))
@@ -257,7 +293,8 @@ def _overview_cell(row: dict, reference: dict, score: str, colours: dict[str, st
     axis = metric_axis(row["condition"].metric)
     base = reference.get((row["variant"], row["condition"]))
     means = [r["mean"] if r else None for r in (base, row)]
-    shown = " → ".join("?" if m is None else plain(m * axis.unit_scale, 2) for m in means)
+    digits = _quantity(row["condition"]).digits
+    shown = " → ".join("?" if m is None else plain(m * axis.unit_scale, digits) for m in means)
     word = "minus" if row["ratio"] is None else "over"
     hover = f"{score} {word} {REFERENCE}: {_difference(row)}. {verdict_words(row)}"
     return (
@@ -266,9 +303,11 @@ def _overview_cell(row: dict, reference: dict, score: str, colours: dict[str, st
     )
 
 
-def _judged(condition: Condition) -> bool:
-    """Whether the overview shows a condition. Left out: the grid, which has its own maps; σ = 1 and the positions
-    before the huge value, which are the unshifted set again."""
+def _judged(condition: Condition | Paradigm) -> bool:
+    """Whether the overview shows a condition. Left out: single paradigms, which have their own section; the grid,
+    which has its own maps; σ = 1 and the positions before the huge value, which are the unshifted set again."""
+    if isinstance(condition, Paradigm):
+        return condition.is_average or condition.is_phenomenon
     return (
         primary(condition.metric)
         and condition.shift != "grid"
@@ -291,15 +330,20 @@ def glance_section(study: Study, page: Page) -> None:
         )
         return
     body = ""
-    for score in order_scores(r["score"] for r in compared):
-        rows = [r for r in compared if r["score"] == score]
+    for score, quantity in itertools.product(order_scores(r["score"] for r in compared), (_ERROR, _ACCURACY)):
+        rows = [r for r in compared if r["score"] == score and _quantity(r["condition"]) == quantity]
+        if not rows:
+            continue
         judged = sum(verdict_kind(r) != "open" for r in rows)
-        body += f"<h3>{escape(score)} beside {REFERENCE}</h3>{_tiles(rows)}"
+        name, better = quantity.name, quantity.better
+        where, ratio = "", " (of relative errors: of the ratio, contains 1)"
+        if quantity == _ACCURACY:
+            where, ratio = " on minimal pairs: the average and the phenomena", ""
+        body += f"<h3>{escape(score)} beside {REFERENCE}{where}</h3>{_tiles(rows)}"
         body += (
-            f"<p>Each cell: error of {REFERENCE} → error of {escape(score)}, means over seeds; lower is better. "
-            f"▲ {escape(score)} has the lower error, ▼ the higher one, ≈ no difference measurable: the 95 % "
-            "interval of the difference, paired by seed, contains 0 (of relative errors: of the ratio, contains 1). "
-            "Coloured by the winner. "
+            f"<p>Each cell: {name} of {REFERENCE} → {name} of {escape(score)}, means over seeds; {better} is better. "
+            f"▲ {escape(score)} has the {better} {name}, ▼ the {quantity.worse} one, ≈ no difference measurable: the "
+            f"95 % interval of the difference, paired by seed, contains 0{ratio}. Coloured by the winner. "
         )
         if judged:
             body += (

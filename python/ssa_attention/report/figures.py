@@ -14,7 +14,7 @@ from .statistics import Summary, plain, summarise, with_interval
 MAX_POINTS = 400  # of one line over steps; longer series are averaged in buckets
 
 
-def _by_score(cells: list[Cell]) -> dict[str, list[Cell]]:
+def by_score(cells: list[Cell]) -> dict[str, list[Cell]]:
     return {score: [c for c in cells if c.score == score] for score in order_scores(c.score for c in cells)}
 
 
@@ -42,7 +42,7 @@ def curve(
 ) -> go.Figure:
     """Error of every score over conditions[i] at x[i], baselines dashed. x: numbers, or strings for categories."""
     panel = Panel(x_title, metric_axis(conditions[0].metric))
-    for score, of_score in _by_score(cells).items():
+    for score, of_score in by_score(cells).items():
         known = [
             (at, c) for at, c in zip(x, conditions, strict=True) if any((MODEL, c) in cell.means for cell in of_score)
         ]
@@ -82,7 +82,7 @@ def per_position(cells: list[Cell], condition: Condition, colours: dict[str, str
     """Error at each position of the sequence."""
     panel = Panel("position in the sequence", metric_axis(condition.metric))
     drawn = False
-    for score, of_score in _by_score(cells).items():
+    for score, of_score in by_score(cells).items():
         curves = [
             c.evaluation.per_position[MODEL, condition]
             for c in of_score
@@ -142,7 +142,7 @@ def attention(
     panel = Panel(x_title, axis)
     labels = [signed(v) for v in values]
     drawn = False
-    for score, of_score in _by_score(cells).items():
+    for score, of_score in by_score(cells).items():
         tables = [
             _heads(c.evaluation.attention, statistic, layer, shift)
             for c in of_score
@@ -182,7 +182,7 @@ def over_steps(
     """A figure of metrics.jsonl over training steps, mean over seeds."""
     panel = Panel("step", axis)
     drawn = False
-    for score, of_score in _by_score(cells).items():
+    for score, of_score in by_score(cells).items():
         series = [_series(c, read, validation) for c in of_score if c.run]
         series = [s for s in series if s]
         if not series:
@@ -268,12 +268,12 @@ def with_parameter(cells: list[Cell], name: str) -> list[Cell]:
 def final_parameter(cells: list[Cell], name: str, colours: dict[str, str]) -> go.Figure:
     """One parameter of the scores after training: a dot for every head of every seed; beside each other the means
     over heads, summarised over seeds, with their interval as a bar."""
-    by_score = _by_score(with_parameter(cells, name))
+    groups = by_score(with_parameter(cells, name))
     panel = Panel("layer", Axis(name))
     layers = max(len(c.parameters) for c in cells)
-    for order, (score, of_score) in enumerate(by_score.items()):
+    for order, (score, of_score) in enumerate(groups.items()):
         colour = colours[score]
-        beside = 0.7 * ((order + 0.5) / len(by_score) - 0.5)
+        beside = 0.7 * ((order + 0.5) / len(groups) - 0.5)
         heads = [
             (k + 1, h + 1, c.seed, value)
             for k in range(len(of_score[0].parameters))

@@ -14,7 +14,7 @@ import plotly.offline
 
 from ..files import FileError, write_text
 from .panel import BASELINE_COLOUR, BASELINE_DASHES
-from .reading import ReportError
+from .records import ReportError
 
 # The browser is told to load nothing from anywhere; scripts and styles stand in the file.
 _POLICY = (

@@ -44,6 +44,8 @@ _METRIC_AXES = {
     "mass-on-huge": Axis("mass on the huge token", unit_scale=100, tick_suffix=" %", bounds=(0, 1), fixed=True),
     "entropy": Axis("entropy (nats)", bounds=(0, None)),
     "p-max": Axis("largest weight", unit_scale=100, tick_suffix=" %", bounds=(0, 1)),
+    "wrong-tokens": Axis("wrong tokens", unit_scale=100, tick_suffix=" %", bounds=(0, 1)),
+    "accuracy": Axis("accuracy", tick_suffix=" %", bounds=(0, 100), fixed=True),
 }
 
 

@@ -1,7 +1,6 @@
 """Reads run folders and experiment folders (docs/formats.md) into cells.
 
-A cell is one trained model: variant × score × seed. Whatever is missing or malformed raises
-`ReportError` with one line that names the file, the line and what would be right.
+A cell is one trained model: variant × score × seed.
 """
 
 from __future__ import annotations
@@ -9,14 +8,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
-SCHEMA = 1
-SUITE = "icl-shift"
-MODEL = "model"
+from .records import ReportError, check_schema, kind_of, load_json, load_lines, need, need_numbers, optional
 
-
-class ReportError(Exception):
-    """Bad input, told in one line."""
+SHIFT_SUITE = "icl-shift"
+PAIR_SUITES = ("zorro", "zorro-mlm", "blimp-mlm")
+EVALUATIONS = (SHIFT_SUITE, *PAIR_SUITES)
+MODEL, PUBLISHED = "model", "published"  # predictors; the others are baselines under shift
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,24 @@ class Condition:
     value: tuple[float, ...]  # one number; two for `grid`; none for `none`
     points: int  # 0 for statistics of the last layer's attention
     metric: str
+
+
+@dataclass(frozen=True)
+class Paradigm:
+    """What was measured: the minimal pairs of a suite that test one thing, or the mean of several such paradigms."""
+
+    suite: str
+    name: str
+    metric: ClassVar[str] = "accuracy"
+
+    @property
+    def is_average(self) -> bool:
+        """Over the whole suite."""
+        return self.name == "average"
+
+    @property
+    def is_phenomenon(self) -> bool:
+        return self.name.startswith("mean of ")
 
 
 # The score's parameters by layer: {"n": one value per head, or a single one that they share}.
@@ -61,6 +78,18 @@ class Evaluation:
 
 
 @dataclass
+class MinimalPairs:
+    """A run asked with a suite of minimal pairs."""
+
+    scoring: str
+    precision: str
+    data: str  # a hash
+    pairs: int = 0
+    accuracies: dict[tuple[str, Paradigm], float | None] = field(default_factory=dict)  # percent, as Cell.accuracies
+    parameters: Parameters = field(default_factory=list)
+
+
+@dataclass
 class Run:
     """A run folder."""
 
@@ -69,6 +98,7 @@ class Run:
     training: list[dict]
     validation: list[dict]
     evaluation: Evaluation | None
+    minimal_pairs: dict[str, MinimalPairs]  # by suite
 
     @property
     def config(self) -> dict:
@@ -95,8 +125,20 @@ class Cell:
     steps: int
     facts: dict  # parameters, layers, width, heads, batch, seconds: whatever is known
     run: Run | None
-    means: dict[tuple[str, Condition], float | None]  # by (predictor, condition)
+    means: dict[tuple[str, Condition], float | None] = field(default_factory=dict)  # by (predictor, condition)
+    accuracies: dict[tuple[str, Paradigm], float | None] = field(default_factory=dict)  # by (predictor, paradigm)
     parameters: Parameters = field(default_factory=list)  # after training; empty where nothing tells
+
+    def __post_init__(self) -> None:
+        """Begins with what the run's own evaluations say, which all tell the same parameters."""
+        if self.run is None:
+            return
+        shifts, pairs = self.run.evaluation, self.run.minimal_pairs.values()
+        if shifts:
+            self.means |= shifts.means
+        for asked in pairs:
+            self.accuracies |= asked.accuracies
+        self.parameters = next((e.parameters for e in (shifts, *pairs) if e and e.parameters), self.parameters)
 
     @property
     def evaluation(self) -> Evaluation | None:
@@ -129,97 +171,11 @@ def order_scores(names) -> list[str]:
     return [n for n in first if n in names] + sorted(names.difference(first))
 
 
-def _no_constants(text: str):
-    raise ValueError(f"{text} is not JSON (numbers that are not finite are written as null)")
-
-
-def _parse(text: str, where: str):
-    try:
-        return json.loads(text, parse_constant=_no_constants)
-    except json.JSONDecodeError as error:
-        path, _, line = where.rpartition(":")
-        line = f"{int(line) + error.lineno - 1}" if line else line
-        raise ReportError(f"{path}:{line}: not valid JSON: {error.msg}") from None
-    except ValueError as error:
-        raise ReportError(f"{where}: {error}") from None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ReportError(f"{path}: the file is missing") from None
-    except UnicodeDecodeError as error:
-        raise ReportError(f"{path}: not UTF-8 at byte {error.start}") from None
-    except OSError as error:
-        raise ReportError(f"{path}: {error.strerror}") from None
-
-
-def load_json(path: Path):
-    return _parse(_text(path), f"{path}:1")
-
-
-def load_lines(path: Path) -> list[tuple[str, dict]]:
-    """[("FILE:LINE", object), …] of a JSON-lines file."""
-    lines = []
-    for number, text in enumerate(_text(path).split("\n"), start=1):
-        if not text.strip():
-            continue
-        where = f"{path}:{number}"
-        line = _parse(text, where)
-        if not isinstance(line, dict):
-            raise ReportError(f"{where}: expected an object, found {_kind(line)}")
-        lines.append((where, line))
-    return lines
-
-
-_KINDS = {
-    dict: "an object",
-    list: "a list",
-    str: "a string",
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    type(None): "null",
-}
-
-
-def _kind(value) -> str:
-    return _KINDS[type(value)]
-
-
-def need(record, key: str, kind: type, where: str):
-    """record[key], which must be of that kind (float: any number or null)."""
-    if not isinstance(record, dict):
-        raise ReportError(f"{where}: expected an object, found {_kind(record)}")
-    if key not in record:
-        raise ReportError(f'{where}: "{key}" is missing')
-    value = record[key]
-    allowed = (float, int, type(None)) if kind is float else (kind,)
-    if type(value) not in allowed:
-        raise ReportError(f'{where}: "{key}" must be {_KINDS[kind]}, found {_kind(value)}')
-    return value
-
-
-def check_schema(record, where: str) -> None:
-    schema = need(record, "schema", int, where)
-    if schema != SCHEMA:
-        raise ReportError(f"{where}: schema {schema} is unknown; this version reads schema {SCHEMA}")
-
-
 def _value(raw, where: str) -> tuple[float, ...]:
     numbers = raw if isinstance(raw, list) else [] if raw is None else [raw]
     if not all(type(n) in (int, float) for n in numbers):
         raise ReportError(f'{where}: "value" must be a number or a list of numbers')
     return tuple(float(n) for n in numbers)
-
-
-def need_numbers(record: dict, key: str, where: str, length: int | None = None) -> list:
-    numbers = need(record, key, list, where)
-    if not all(type(n) in (int, float, type(None)) for n in numbers) or length not in (None, len(numbers)):
-        count = f"{length} numbers" if length is not None else "numbers"
-        raise ReportError(f'{where}: "{key}" must be a list of {count}')
-    return numbers
 
 
 def need_parameters(record: dict, where: str, length: int | None = None) -> Parameters:
@@ -253,8 +209,21 @@ def condition_of_key(key: str, where: str) -> Condition:
         raise ReportError(f'{where}: "{key}" is not of the form SHIFT=VALUE/POINTS/METRIC') from None
 
 
-def _optional(record: dict, key: str, kind: type, where: str):
-    return need(record, key, kind, where) if record.get(key) is not None else None
+def paradigm_of_key(suite: str, key: str, where: str) -> Paradigm:
+    """The paradigm named PARADIGM/accuracy in results.jsonl and table.json."""
+    name, _, metric = key.rpartition("/")
+    if not name or metric != Paradigm.metric:
+        raise ReportError(f'{where}: "{key}" is not of the form PARADIGM/{Paradigm.metric}')
+    return Paradigm(suite, name)
+
+
+def _evaluation_of(record: dict, where: str) -> str:
+    """Of a line of results.jsonl or a row of table.json."""
+    return need(record, "evaluation", str, where) if "evaluation" in record else SHIFT_SUITE
+
+
+def _measured(evaluation: str, key: str, where: str) -> Condition | Paradigm:
+    return condition_of_key(key, where) if evaluation == SHIFT_SUITE else paradigm_of_key(evaluation, key, where)
 
 
 def _condition_and_value(row, where: str) -> tuple[str, tuple[float, ...]]:
@@ -269,9 +238,9 @@ def read_evaluation(path: Path) -> Evaluation:
     evaluation = Evaluation(
         need(record, "sequences", int, where),
         need(record, "data_seed", int, where),
-        _optional(record, "chance", float, where),
-        _optional(record, "majority", float, where),
-        _optional(record, "huge_position", int, where),
+        optional(record, "chance", float, where),
+        optional(record, "majority", float, where),
+        optional(record, "huge_position", int, where),
         parameters=_optional_parameters(record, where),
     )
     for index, row in enumerate(need(record, "rows", list, where)):
@@ -279,7 +248,7 @@ def read_evaluation(path: Path) -> Evaluation:
     for index, row in enumerate(record.get("attention") or []):
         at = f"{path}: attention[{index}]"
         shift, value = _condition_and_value(row, at)
-        statistics = [_optional(row, k, float, at) for k in ("mass_on_huge", "entropy", "p_max")]
+        statistics = [optional(row, k, float, at) for k in ("mass_on_huge", "entropy", "p_max")]
         evaluation.attention.append(
             Attention(shift, value, need(row, "layer", int, at), need(row, "head", int, at), *statistics)
         )
@@ -300,6 +269,27 @@ def _read_row(row, at: str, evaluation: Evaluation) -> None:
     evaluation.means[key] = need(row, "mean", float, at)
     if row.get("per_position") is not None:
         evaluation.per_position[key] = need_numbers(row, "per_position", at)
+
+
+def read_minimal_pairs(path: Path, suite: str) -> MinimalPairs:
+    record = load_json(path)
+    where = f"{path}:1"
+    check_schema(record, where)
+    asked = MinimalPairs(
+        *(need(record, key, str, where) for key in ("scoring", "precision", "data")),
+        parameters=_optional_parameters(record, where),
+    )
+    for index, row in enumerate(need(record, "rows", list, where)):
+        at = f"{path}: rows[{index}]"
+        if need(row, "metric", str, at) != Paradigm.metric:
+            raise ReportError(f'{at}: "metric" must be "{Paradigm.metric}", found "{row["metric"]}"')
+        key = (need(row, "predictor", str, at), Paradigm(suite, need(row, "paradigm", str, at)))
+        if key in asked.accuracies:
+            raise ReportError(f"{at}: the same predictor and paradigm stand twice")
+        asked.accuracies[key] = need(row, "mean", float, at)
+        if key == (MODEL, Paradigm(suite, "average")):
+            asked.pairs = need(row, "items", int, at)
+    return asked
 
 
 def _read_metrics(path: Path) -> tuple[list[dict], list[dict]]:
@@ -333,8 +323,16 @@ def read_run(path: Path) -> Run:
     need(train, "seed", int, where)
     need(train, "steps", int, where)
     training, validation = _read_metrics(path / "metrics.jsonl")
-    evaluation = path / "evals" / f"{SUITE}.json"
-    return Run(path, information, training, validation, read_evaluation(evaluation) if evaluation.exists() else None)
+    files = {name: path / "evals" / f"{name}.json" for name in EVALUATIONS}
+    shifts = files.pop(SHIFT_SUITE)
+    return Run(
+        path,
+        information,
+        training,
+        validation,
+        read_evaluation(shifts) if shifts.exists() else None,
+        {suite: read_minimal_pairs(file, suite) for suite, file in files.items() if file.exists()},
+    )
 
 
 def _run_facts(run: Run) -> dict:
@@ -347,7 +345,6 @@ def _run_facts(run: Run) -> dict:
 
 
 def _cell_of_run(run: Run, experiment: str | None, variant: str, score: str, seed: int) -> Cell:
-    means = run.evaluation.means if run.evaluation else {}
     return Cell(
         experiment,
         variant,
@@ -357,8 +354,6 @@ def _cell_of_run(run: Run, experiment: str | None, variant: str, score: str, see
         run.config["train"]["steps"],
         _run_facts(run),
         run,
-        means,
-        run.evaluation.parameters if run.evaluation else [],
     )
 
 
@@ -366,15 +361,6 @@ def _cell_of_result(root: Path, experiment: str, where: str, line: dict) -> Cell
     facts = {key: line.get(key) for key in ("layers", "heads", "width", "batch", "parameters", "seconds")}
     folder = root / need(line, "run", str, where)
     run = read_run(folder) if (folder / "run.json").exists() else None
-    tables = {MODEL: need(line, "metrics", dict, where)}
-    if "baselines" in line:
-        tables |= need(line, "baselines", dict, where)
-    means = dict(run.evaluation.means) if run and run.evaluation else {}
-    for predictor, table in tables.items():
-        for key in table:
-            if key.startswith(TRAINING):
-                continue
-            means[predictor, condition_of_key(key, where)] = need(table, key, float, where)
     return Cell(
         experiment,
         need(line, "variant", str, where),
@@ -384,15 +370,27 @@ def _cell_of_result(root: Path, experiment: str, where: str, line: dict) -> Cell
         need(line, "steps", int, where),
         facts,
         run,
-        means,
-        _optional_parameters(line, where) or (run.evaluation.parameters if run and run.evaluation else []),
     )
+
+
+def _add_result(cell: Cell, evaluation: str, where: str, line: dict) -> None:
+    """One line of results.jsonl; a cell has one for each evaluation."""
+    cell.parameters = _optional_parameters(line, where) or cell.parameters
+    tables = {MODEL: need(line, "metrics", dict, where)}
+    baselines = need(line, "baselines", dict, where) if "baselines" in line else {}
+    tables |= {predictor: need(baselines, predictor, dict, where) for predictor in baselines}
+    known = cell.means if evaluation == SHIFT_SUITE else cell.accuracies
+    for predictor, table in tables.items():
+        for key in table:
+            if not key.startswith(TRAINING):
+                known[predictor, _measured(evaluation, key, where)] = need(table, key, float, where)
 
 
 def _read_table(path: Path) -> list[dict]:
     rows = load_json(path)
     if not isinstance(rows, list):
-        raise ReportError(f"{path}:1: expected a list of rows, found {_kind(rows)}")
+        raise ReportError(f"{path}:1: expected a list of rows, found {kind_of(rows)}")
+    shown = []
     for index, row in enumerate(rows):
         at = f"{path}: row {index}"
         for key in ("variant", "metric", "score", "verdict"):
@@ -401,24 +399,28 @@ def _read_table(path: Path) -> list[dict]:
         need(row, "steps", int, at)
         for key in ("mean", "interval", "difference", "difference_interval", "ratio", "ratio_low", "ratio_high"):
             need(row, key, float, at)
-    rows = [row for row in rows if not row["metric"].startswith(TRAINING)]
-    for row in rows:
-        row["condition"] = condition_of_key(row["metric"], str(path))
-    return rows
+        evaluation = _evaluation_of(row, at)
+        if evaluation in EVALUATIONS and not row["metric"].startswith(TRAINING):
+            shown.append(row | {"condition": _measured(evaluation, row["metric"], at)})
+    return shown
 
 
 def _read_experiment(root: Path, name: str, study: Study) -> None:
     """An experiment folder, finished or not: cells of results.jsonl, then runs that have no line yet."""
     cells: dict[tuple[str, str, int], Cell] = {}
+    seen: set[tuple[tuple[str, str, int], str]] = set()  # cells with their evaluations
     results = root / "results.jsonl"  # absent until the first cell has finished
     for where, line in load_lines(results) if results.exists() else []:
-        if line.get("evaluation", SUITE) != SUITE:
+        evaluation = _evaluation_of(line, where)
+        if evaluation not in EVALUATIONS:
             continue
         cell = _cell_of_result(root, name, where, line)
         key = (cell.variant, cell.score, cell.seed)
-        if key in cells:
-            raise ReportError(f"{where}: variant {key[0]}, score {key[1]}, seed {key[2]} stands twice")
-        cells[key] = cell
+        if (key, evaluation) in seen:
+            told = f"variant {key[0]}, score {key[1]}, seed {key[2]} stands twice with evaluation {evaluation}"
+            raise ReportError(f"{where}: {told}")
+        seen.add((key, evaluation))
+        _add_result(cells.setdefault(key, cell), evaluation, where, line)
     for file in sorted(root.glob("runs/*/*/seed-*/run.json")):
         run, (variant, score) = read_run(file.parent), file.parts[-4:-2]
         cells.setdefault((variant, score, run.seed), _cell_of_run(run, name, variant, score, run.seed))

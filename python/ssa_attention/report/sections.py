@@ -17,9 +17,9 @@ from .comparison import (
     verdict_kind,
 )
 from .page import Page, legend, panels, table
-from .panel import Axis, base_metric, layer_colour, metric_axis, palette
+from .panel import Axis, layer_colour, metric_axis, palette
 from .reading import MODEL, Cell, Condition, Study, order_scores
-from .statistics import count, plain, summarise, thousands, with_interval
+from .statistics import count, plain, summarise, with_interval
 
 _LINE = "The line is the mean over seeds, the band its 95 % interval; with fewer than 3 seeds each seed is a dot."
 _X_TITLES = {
@@ -43,7 +43,7 @@ def _conditions(cells: list[Cell], shift: str) -> list[Condition]:
     return sorted(found, key=condition_order)
 
 
-def _seeds(cells: list[Cell]) -> str:
+def seeds(cells: list[Cell]) -> str:
     """'5 seeds', or the count of each score where they differ."""
     counts = {s: sum(c.score == s for c in cells) for s in order_scores(c.score for c in cells)}
     if len(set(counts.values())) == 1:
@@ -51,17 +51,17 @@ def _seeds(cells: list[Cell]) -> str:
     return ", ".join(f"{s}: {count(n, 'seed')}" for s, n in counts.items())
 
 
-def _numbered(study: Study) -> list[tuple[int, str, list[Cell]]]:
+def numbered(study: Study) -> list[tuple[int, str, list[Cell]]]:
     return [(i, v, study.select(v)) for i, v in enumerate(study.variants())]
 
 
-def _scores_key(study: Study) -> dict[str, str]:
+def scores_key(study: Study) -> dict[str, str]:
     colours = palette(study)
     return {score: colours[score] for score in study.scores()}
 
 
 def _legend(study: Study, conditions: list[Condition]) -> str:
-    return legend(_scores_key(study), figures.baselines(study.cells, conditions))
+    return legend(scores_key(study), figures.baselines(study.cells, conditions))
 
 
 def _with_unshifted(cells: list[Cell], shift: str, conditions: list[Condition]) -> list[Condition]:
@@ -102,13 +102,13 @@ def shifts_section(study: Study, page: Page) -> None:
     body, subsections = "", []
     for shift in ("sigma", "coefficients", "length", "both"):
         drawn, shown = [], []
-        for i, variant, cells in _numbered(study):
+        for i, variant, cells in numbered(study):
             conditions = _conditions(cells, shift)
             if not conditions:
                 continue
             conditions = _with_unshifted(cells, shift, conditions)
             shown += conditions
-            drawn.append(page.panel(f"{shift}-{i}", variant, _seeds(cells), _curve(study, cells, shift, conditions)))
+            drawn.append(page.panel(f"{shift}-{i}", variant, seeds(cells), _curve(study, cells, shift, conditions)))
         if drawn:
             subsections.append((f"shift-{shift}", shift_title(shift)))
             body += (
@@ -137,7 +137,7 @@ def _grid(study: Study, page: Page) -> str:
         for r in rows
         if verdict_kind(r) == "same"
     }
-    for i, variant, cells in _numbered(study):
+    for i, variant, cells in numbered(study):
         conditions = _conditions(cells, "grid")
         if not conditions:
             continue
@@ -209,7 +209,7 @@ def _grid_panel(
 
 def huge_section(study: Study, page: Page) -> None:
     body, shown = "", []
-    for i, variant, cells in _numbered(study):
+    for i, variant, cells in numbered(study):
         found = _conditions(cells, "huge")
         drawn = []
         for suffix, words in PLACES.items():
@@ -217,7 +217,7 @@ def huge_section(study: Study, page: Page) -> None:
             if conditions:
                 drawn.append(
                     page.panel(
-                        f"huge-{i}{suffix}", words.capitalize(), _seeds(cells), _curve(study, cells, "huge", conditions)
+                        f"huge-{i}{suffix}", words.capitalize(), seeds(cells), _curve(study, cells, "huge", conditions)
                     )
                 )
         shown += found
@@ -236,7 +236,7 @@ def positions_section(study: Study, page: Page) -> None:
     """Error at each position: N(0, 1), and the largest planted values."""
     colours = palette(study)
     body, shown = "", []
-    for i, variant, cells in _numbered(study):
+    for i, variant, cells in numbered(study):
         keys = sorted(
             {c for cell in cells if cell.evaluation for p, c in cell.evaluation.per_position if p == MODEL},
             key=condition_order,
@@ -249,7 +249,7 @@ def positions_section(study: Study, page: Page) -> None:
             figure = figures.per_position(cells, condition, colours)
             if figure is not None:
                 shown.append(condition)
-                drawn.append(page.panel(f"position-{i}-{number}", _condition_title(condition), _seeds(cells), figure))
+                drawn.append(page.panel(f"position-{i}-{number}", _condition_title(condition), seeds(cells), figure))
         if drawn:
             body += f'<h3 id="positions-{i}">{escape(variant)}</h3>{panels(drawn)}'
     if body:
@@ -271,7 +271,7 @@ _STATISTICS = {"mass_on_huge": "mass-on-huge", "entropy": "entropy"}
 def attention_section(study: Study, page: Page) -> None:
     colours = palette(study)
     body = ""
-    for i, variant, cells in _numbered(study):
+    for i, variant, cells in numbered(study):
         rows = [row for c in cells if c.evaluation for row in c.evaluation.attention]
         values = sorted({row.value for row in rows if row.shift == "huge"})
         drawn = []
@@ -284,7 +284,7 @@ def attention_section(study: Study, page: Page) -> None:
                         page.panel(
                             f"attention-{i}-{statistic}-{layer}",
                             f"Layer {layer + 1}: {axis.title}",
-                            _seeds(cells),
+                            seeds(cells),
                             figure,
                         )
                     )
@@ -296,12 +296,12 @@ def attention_section(study: Study, page: Page) -> None:
             "seeds; the mass counts queries at and after the huge input, the entropy all queries. All mass on the huge token, and an entropy near 0, is the collapse that "
             f"the paper describes for softmax. {_LINE}</p>"
         )
-        page.section("attention", "What attention does with a huge value", lead + legend(_scores_key(study)) + body)
+        page.section("attention", "What attention does with a huge value", lead + legend(scores_key(study)) + body)
 
 
 def parameters_section(study: Study, page: Page) -> None:
     body = ""
-    for i, variant, cells in _numbered(study):
+    for i, variant, cells in numbered(study):
         drawn, layers = [], 0
         for score in order_scores(c.score for c in cells):
             of_score = [c for c in cells if c.score == score and c.run]
@@ -317,7 +317,7 @@ def parameters_section(study: Study, page: Page) -> None:
                 if panel is not None:
                     layers = max(layers, panel[1])
                     drawn.append(
-                        page.panel(f"parameter-{i}-{score}-{name}", f"{score}: {name}", _seeds(of_score), panel[0])
+                        page.panel(f"parameter-{i}-{score}-{name}", f"{score}: {name}", seeds(of_score), panel[0])
                     )
         if drawn:
             key = legend({f"layer {k + 1}": layer_colour(k, layers) for k in range(layers)})
@@ -334,14 +334,14 @@ def final_parameters_section(study: Study, page: Page) -> None:
     """Where the parameters ended, by layer and head."""
     colours = palette(study)
     body, shown = "", []
-    for i, variant, cells in _numbered(study):
+    for i, variant, cells in numbered(study):
         names = list(dict.fromkeys(name for c in cells for layer in c.parameters for name in layer))
         if not names:
             continue
         of_names = [(name, figures.with_parameter(cells, name)) for name in names]
         shown += [c.score for _, known in of_names for c in known]
         drawn = [
-            page.panel(f"final-{i}-{name}", name, _seeds(known), figures.final_parameter(known, name, colours))
+            page.panel(f"final-{i}-{name}", name, seeds(known), figures.final_parameter(known, name, colours))
             for name, known in of_names
         ]
         tables = "".join(_parameter_table(name, known) for name, known in of_names)
@@ -377,18 +377,24 @@ def _parameter_table(name: str, cells: list[Cell]) -> str:
     return table([f"<th scope=col>{escape(column)}</th>" for column in columns], rows)
 
 
+def validation_metric(task: str, name: str) -> str:
+    """The metric's name on the page: what a masked language model calls wrong are tokens, not positions."""
+    return "wrong-tokens" if (task, name) == ("mlm", "wrong") else name
+
+
 def training_section(study: Study, page: Page) -> None:
     colours = palette(study)
     body = ""
-    for i, variant, cells in _numbered(study):
+    for i, variant, cells in numbered(study):
         validation = dict.fromkeys(n for c in cells if c.run for line in c.run.validation for n in line["validation"])
         wanted = [("training-loss", "Training loss", lambda line: line["loss"], False, Axis("loss", log=True))]
         for name in validation:
-            axis = Axis("loss", log=True) if name == "loss" else metric_axis(name)
+            metric = validation_metric(cells[0].task, name)
+            axis = Axis("loss", log=True) if name == "loss" else metric_axis(metric)
             wanted.append(
                 (
                     f"validation-{name}",
-                    f"Validation: {METRIC_WORDS.get(name, name)}",
+                    f"Validation: {METRIC_WORDS.get(metric, metric)}",
                     lambda line, n=name: line["validation"][n],
                     True,
                     axis,
@@ -401,15 +407,14 @@ def training_section(study: Study, page: Page) -> None:
         for name, title, read, held_out, axis in wanted:
             figure = figures.over_steps(cells, read, held_out, axis, colours)
             if figure is not None:
-                drawn.append(page.panel(f"{name}-{i}", title, _seeds([c for c in cells if c.run]), figure))
+                drawn.append(page.panel(f"{name}-{i}", title, seeds([c for c in cells if c.run]), figure))
         if drawn:
             body += f'<h3 id="training-{i}">{escape(variant)}</h3>{panels(drawn)}'
     if body:
-        lead = (
-            f"<p>{_LINE} Series of more than {figures.MAX_POINTS} steps are averaged in buckets. A loss that steps "
-            "up during training is the curriculum: sequences grow.</p>"
-        )
-        page.section("training", "Training", lead + legend(_scores_key(study)) + body)
+        lead = f"{_LINE} Series of more than {figures.MAX_POINTS} steps are averaged in buckets."
+        if any(c.task.startswith("icl-") for c in study.cells):
+            lead += " A loss of in-context learning that steps up is the curriculum: sequences grow."
+        page.section("training", "Training", f"<p>{lead}</p>" + legend(scores_key(study)) + body)
 
 
 _THEOREM_TITLES = {"magnification": "All scores magnified", "disproportion": "One score grows alone"}
@@ -469,75 +474,3 @@ def _slope(slope: float | None) -> str:
 def _parameters(theorem: dict) -> str:
     told = ", ".join(f"{k} = {v:g}" for k, v in (theorem.get("params") or {}).items())
     return f" <small>({escape(told)})</small>" if told else ""
-
-
-_DEFINITIONS = {
-    "wrong": "Share of positions whose sign is wrong: sign of the output against y = ±1.",
-    "sequence-wrong": "Share of sequences in which any position has the wrong sign.",
-    "squared-error": "Mean of (output − y)² over positions from the third on (a line needs two points).",
-    "relative-error": "Squared error divided by the mean square of y at the same positions: 1 is what the answer 0 "
-    "would get.",
-}
-_BASELINES = {
-    "constant": "The one answer that is right more often over the whole set.",
-    "position": "The answer that is right more often at each position: what ignoring the inputs can reach.",
-    "least-squares": "The least-squares line through the pairs before; of minimum norm while they do not determine one.",
-    "3-nearest": "The mean of y over the three nearest inputs before.",
-    "average": "The line whose coefficients are the means of x·y and of y over the pairs before.",
-}
-
-
-def definitions_section(study: Study, page: Page) -> None:
-    conditions = {c for cell in study.cells for _, c in cell.means}
-    terms = [
-        f"<dt>{METRIC_WORDS[m]}</dt><dd>{text}</dd>"
-        for m, text in _DEFINITIONS.items()
-        if any(base_metric(c.metric) == m for c in conditions)
-    ]
-    if any(c.shift == "huge" for c in conditions):
-        terms.append(
-            "<dt>before, at, after</dt><dd>With one huge value each metric is taken over the positions before "
-            "it, over its own, and over all later ones.</dd>"
-        )
-    terms += [
-        f"<dt>{escape(name)} (baseline)</dt><dd>{_BASELINES.get(name, 'As the evaluation defines it.')}</dd>"
-        for name in figures.baselines(study.cells, list(conditions))
-    ]
-    if any(c.evaluation and c.evaluation.attention for c in study.cells):
-        terms.append(
-            "<dt>attention mass on the huge token</dt><dd>Attention weight on the token of the huge input, "
-            "mean over the queries at and after it, over sequences and heads.</dd>"
-            "<dt>entropy of attention</dt><dd>−Σ p·log p of a query's attention weights in nats, mean over "
-            "all queries, sequences and heads: 0 when all is on one token.</dd>"
-        )
-    terms.append(
-        "<dt>95 % interval</dt><dd>Over seeds, with Student's t: mean ± t·s/√(number of seeds). The difference "
-        "to softmax is paired: both scores saw the same data and the same initial weights for each seed. Relative "
-        "errors span decades: for them it is the ratio of geometric means, ×ratio [interval]. "
-        "<i>No difference measurable</i> means that its interval contains 0; no verdict is given from fewer "
-        "than 3 seeds.</dd>"
-    )
-    terms.append("<dt>σ</dt><dd>Standard deviation: N(0, σ) has mean 0 and variance σ².</dd>")
-    page.section("definitions", "Definitions", f"<dl>{''.join(terms)}</dl>{_test_sets(study)}")
-
-
-def _test_sets(study: Study) -> str:
-    facts = dict.fromkeys(
-        (c.task, c.evaluation.sequences, c.evaluation.data_seed, c.evaluation.chance, c.evaluation.majority)
-        for c in study.cells
-        if c.evaluation
-    )
-    if not facts:
-        return ""
-    head = [f"<th scope=col>{h}</th>" for h in ("Task", "Sequences per condition", "Data seed", "Chance", "Majority")]
-    rows = [
-        f"<tr><th scope=row>{escape(task)}</th><td>{thousands(n)}</td><td>{seed}</td>"
-        f"<td>{'–' if chance is None else plain(chance)}</td>"
-        f"<td>{'–' if majority is None else plain(majority)}</td></tr>"
-        for task, n, seed, chance, majority in facts
-    ]
-    skipped = dict.fromkeys(
-        f"{c.variant}, {reason}" for c in study.cells if c.evaluation for reason in c.evaluation.skipped
-    )
-    note = f'<p class="note">Not evaluated: {escape("; ".join(skipped))}.</p>' if skipped else ""
-    return f"<h3>Test sets</h3>{table(head, rows)}{note}"
