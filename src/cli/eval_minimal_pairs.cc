@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <sstream>
+#include <stdexcept>
 
 #include "cli/eval_suite.h"
 #include "data/data_file.h"
@@ -67,7 +69,13 @@ std::map<std::string, double> published(const fs::path& folder, const PairSuite&
     std::getline(fields, paradigm, ',');
     std::getline(fields, models, ',');
     std::getline(fields, mean, ',');
-    values[paradigm == "overall" ? "average" : paradigm] = std::stod(mean);
+    char* end = nullptr;
+    const double accuracy = std::strtod(mean.c_str(), &end);
+    if (mean.empty() || *end != '\0') {
+      throw std::runtime_error(
+          fmt::format("{}: \"{}\": the mean is no number", file.string(), line));
+    }
+    values[paradigm == "overall" ? "average" : paradigm] = accuracy;
   }
   return values;
 }

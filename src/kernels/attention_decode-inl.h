@@ -24,14 +24,6 @@ SSA_BEFORE_NAMESPACE();
 namespace ssa {
 namespace HWY_NAMESPACE {
 
-HWY_INLINE Floats load_floats(const float* from) { return hn::LoadU(FloatTag(), from); }
-HWY_INLINE Floats load_floats(const BFloat16* from) {
-  const UintTag du;
-  const hn::Rebind<std::uint16_t, UintTag> half;
-  const auto bits = hn::LoadU(half, reinterpret_cast<const std::uint16_t*>(from));
-  return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
-}
-
 /// to (width, whole vectors) = factor · from (columns, strided), padded with zeros.
 template <class T>
 void widen(const T* from, Index stride, Index columns, float factor, float* to, Index width) {

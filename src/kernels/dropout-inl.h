@@ -74,13 +74,15 @@ struct PhiloxLanes {
 /// Which weights of one head fall.
 class Dropout {
  public:
-  Dropout(const AttentionProblem<float>& args, Index batch, Index head)
-      : seed_(args.seed),
-        threshold_(dropout_threshold(args.dropout)),
-        batch_(static_cast<std::uint32_t>(args.first_sequence + batch)),
+  Dropout(std::uint64_t seed, double p, Index batch, Index head)
+      : seed_(seed),
+        threshold_(dropout_threshold(p)),
+        batch_(static_cast<std::uint32_t>(batch)),
         head_(static_cast<std::uint32_t>(head)),
-        scale_(static_cast<float>(1 / (1 - args.dropout))),
-        active_(args.dropout > 0) {}
+        scale_(static_cast<float>(1 / (1 - p))),
+        active_(p > 0) {}
+  Dropout(const AttentionProblem<float>& args, Index batch, Index head)
+      : Dropout(args.seed, args.dropout, args.first_sequence + batch, head) {}
 
   bool active() const { return active_; }
   /// What the weights that stay are multiplied by.
@@ -111,7 +113,8 @@ class Dropout {
     });
   }
 
- private:
+  /// f(j, falls) for every vector of the columns first … first + count − 1 of row i, in no order
+  /// that matters: falls holds the lanes j, j + 1, … counted from `first`.
   template <class F>
   void for_each_vector(Index i, Index first, Index count, F&& f) const {
     constexpr auto kGroup = static_cast<Index>(kDropoutGroup);
@@ -132,6 +135,7 @@ class Dropout {
     }
   }
 
+ private:
   std::uint64_t seed_;
   std::uint32_t threshold_, batch_, head_;
   float scale_;

@@ -87,32 +87,16 @@ void gelu_slope_rows(const float* x, const float* bias, const float* d_out, floa
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "kernels/target.h"
+#include "kernels/row_parts.h"
 
 namespace ssa {
 
 HWY_EXPORT(gelu_rows);
 HWY_EXPORT(gelu_slope_rows);
 
-namespace {
-
-/// Calls part(first row, rows), about four parts a thread.
-template <class Part>
-void in_parts(std::int64_t rows, const Parallel& parallel, Part&& part) {
-  const std::int64_t parts = std::min<std::int64_t>(rows, 4 * parallel.threads);
-  if (parts == 0) return;
-  choose_target();
-  parallel.run(parts, [&](std::int64_t p) {
-    const std::int64_t first = rows * p / parts;
-    part(first, rows * (p + 1) / parts - first);
-  });
-}
-
-}  // namespace
-
 void bias_gelu_forward(const float* x, const float* bias, float* out, std::int64_t rows,
                        std::int64_t columns, const Parallel& parallel) {
-  in_parts(rows, parallel, [&](std::int64_t first, std::int64_t count) {
+  in_row_parts(rows, parallel, [&](std::int64_t first, std::int64_t count) {
     const std::int64_t at = first * columns;
     HWY_DYNAMIC_DISPATCH(gelu_rows)(x + at, bias, out + at, count, columns);
   });
@@ -120,7 +104,7 @@ void bias_gelu_forward(const float* x, const float* bias, float* out, std::int64
 
 void bias_gelu_backward(const float* x, const float* bias, const float* d_out, float* d_x,
                         std::int64_t rows, std::int64_t columns, const Parallel& parallel) {
-  in_parts(rows, parallel, [&](std::int64_t first, std::int64_t count) {
+  in_row_parts(rows, parallel, [&](std::int64_t first, std::int64_t count) {
     const std::int64_t at = first * columns;
     HWY_DYNAMIC_DISPATCH(gelu_slope_rows)(x + at, bias, d_out + at, d_x + at, count, columns);
   });

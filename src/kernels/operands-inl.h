@@ -22,6 +22,14 @@ namespace HWY_NAMESPACE {
 
 inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
+HWY_INLINE Floats load_floats(const float* from) { return hn::LoadU(FloatTag(), from); }
+HWY_INLINE Floats load_floats(const BFloat16* from) {
+  const UintTag du;
+  const hn::Rebind<std::uint16_t, UintTag> half;
+  const auto bits = hn::LoadU(half, reinterpret_cast<const std::uint16_t*>(from));
+  return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
+}
+
 /// One head's matrix (rows × columns): element (r, c) at data[r·row_stride + c·stride].
 template <class T>
 struct Matrix {

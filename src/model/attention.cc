@@ -81,7 +81,7 @@ torch::Tensor SelfAttention::forward(const torch::Tensor& hidden,
   const torch::Tensor out = attention(query, key, value, options).out;
   // The operator lays out its result as it finds the query, so this is no copy.
   const torch::Tensor rows = out.transpose(1, 2).reshape({hidden.size(0), heads_ * head_dim_});
-  return torch::dropout(c_proj_->forward(rows), dropout_, is_training());
+  return c_proj_->forward(rows);
 }
 
 }  // namespace ssa

@@ -2,13 +2,13 @@
 
 #include <torch/torch.h>
 
+#include "model/dropout_add.h"
 #include "model/gelu.h"
 
 namespace ssa {
 
 Mlp::Mlp(const ModelConfig& config)
     : tanh_form_(config.activation == "gelu-tanh"),
-      dropout_(config.dropout),
       c_fc_(register_module("c_fc", std::make_shared<Linear>(config.width, config.hidden_width()))),
       c_proj_(register_module("c_proj",
                               std::make_shared<Linear>(config.hidden_width(), config.width))) {}
@@ -16,7 +16,7 @@ Mlp::Mlp(const ModelConfig& config)
 torch::Tensor Mlp::forward(const torch::Tensor& hidden) const {
   const torch::Tensor inner = tanh_form_ ? bias_gelu(c_fc_->product(hidden), c_fc_->bias())
                                          : torch::gelu(c_fc_->forward(hidden));
-  return torch::dropout(c_proj_->forward(inner), dropout_, is_training());
+  return c_proj_->forward(inner);
 }
 
 torch::nn::LayerNorm make_norm(const ModelConfig& config) {
@@ -31,6 +31,7 @@ torch::Tensor normalized(torch::nn::LayerNorm norm, const torch::Tensor& hidden)
 Block::Block(const ModelConfig& config)
     : residual_(config.residual),
       norm_after_(config.norm_place == "after"),
+      dropout_(config.dropout),
       ln_1_(make_norm(config)),
       ln_2_(config.mlp ? make_norm(config) : nullptr),
       attn_(std::make_shared<SelfAttention>(config)),
@@ -41,11 +42,16 @@ Block::Block(const ModelConfig& config)
   if (mlp_) register_module("mlp", mlp_);
 }
 
+torch::Tensor Block::with_residual(const torch::Tensor& input, const torch::Tensor& output) const {
+  if (!residual_) return torch::dropout(output, dropout_, is_training());
+  return dropout_ > 0 && is_training() ? dropout_add(output, input, dropout_) : input + output;
+}
+
 torch::Tensor Block::forward(const torch::Tensor& hidden, const SequenceContext& context) {
   const auto around = [&](const torch::Tensor& input, const torch::nn::LayerNorm& norm,
                           const auto& part) {
     const torch::Tensor output = part(norm_after_ ? input : normalized(norm, input));
-    const torch::Tensor sum = residual_ ? input + output : output;
+    const torch::Tensor sum = with_residual(input, output);
     return norm_after_ ? normalized(norm, sum) : sum;
   };
   const torch::Tensor mixed =

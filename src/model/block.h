@@ -19,7 +19,6 @@ class Mlp : public torch::nn::Module {
 
  private:
   bool tanh_form_;
-  double dropout_;
   std::shared_ptr<Linear> c_fc_, c_proj_;
 };
 
@@ -36,7 +35,11 @@ class Block : public torch::nn::Module {
   const ScoreParameters& score_parameters() const { return attn_->score_parameters(); }
 
  private:
+  /// What a part makes of `input`, dropped out, with its residual.
+  torch::Tensor with_residual(const torch::Tensor& input, const torch::Tensor& output) const;
+
   bool residual_, norm_after_;
+  double dropout_;
   torch::nn::LayerNorm ln_1_, ln_2_;  ///< empty without norm (ln_2 also without MLP)
   std::shared_ptr<SelfAttention> attn_;
   std::shared_ptr<Mlp> mlp_;  ///< null without MLP

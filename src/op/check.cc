@@ -1,5 +1,4 @@
 // What ssa::attention accepts. Layers below check nothing again.
-#include <ATen/CPUGeneratorImpl.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -7,6 +6,7 @@
 
 #include "op/attention.h"
 #include "op/call.h"
+#include "op/dropout.h"
 #include "ssa/score_info.h"
 
 namespace ssa {
@@ -321,13 +321,7 @@ at::ScalarType compute_type(const AttentionCall& call) {
 
 std::optional<std::int64_t> resolve_seed(const AttentionCall& call) {
   if (call.dropout <= 0) return std::nullopt;
-  last_seed = call.seed;
-  if (!last_seed) {
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    last_seed = static_cast<std::int64_t>(
-        at::check_generator<at::CPUGeneratorImpl>(generator)->random64() >> 1);  // not negative
-  }
+  last_seed = call.seed ? *call.seed : draw_dropout_seed();
   return last_seed;
 }
 

@@ -1,5 +1,6 @@
 #include "op/dropout.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -29,6 +30,13 @@ at::Tensor dropout_keeps(std::int64_t seed, double dropout, std::int64_t first_s
     }
   });
   return keeps.to(device);
+}
+
+std::int64_t draw_dropout_seed() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  return static_cast<std::int64_t>(
+      at::check_generator<at::CPUGeneratorImpl>(generator)->random64() >> 1);
 }
 
 }  // namespace ssa

@@ -15,4 +15,7 @@ at::Tensor dropout_keeps(std::int64_t seed, double dropout, std::int64_t first_s
                          std::int64_t batch, std::int64_t heads, std::int64_t first_row,
                          std::int64_t rows, std::int64_t columns, at::Device device);
 
+/// A seed from torch's CPU generator, not negative.
+std::int64_t draw_dropout_seed();
+
 }  // namespace ssa
