@@ -20,7 +20,7 @@ namespace ssa {
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
       {"train", "train a model on an in-context task, as a TOML file says", add_train},
-      {"eval", "evaluate a trained model under distribution shifts", add_eval},
+      {"eval", "measure a trained model: under distribution shifts, on minimal pairs", add_eval},
       {"attention", "write the attention weights of trained models for one input", add_attention},
       {"reproduce", "train and evaluate a whole comparison: scores x seeds", add_reproduce},
       {"theory", "measure the two theorems on scores and their growth", add_theory},
