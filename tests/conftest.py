@@ -81,6 +81,22 @@ def real_data():
 
 
 @pytest.fixture
+def small_data(real_data, tmp_path_factory):
+    """The real tokenizers, and the first lines of the real texts: a folder for SSA_DATA."""
+    folder = tmp_path_factory.mktemp("data")
+    for name in ("babyberta", "tokenizers"):
+        (folder / name).symlink_to((real_data / name).resolve())
+    texts = [real_data / "aochildes/train.txt", real_data / "aochildes/dev.txt"]
+    texts += [real_data / "wikipedia/wikisplit_sentences.txt", *(real_data / "zorro/sentences").glob("*.txt")]
+    for text in texts:
+        copy = folder / text.relative_to(real_data)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        lines = text.read_text().splitlines(keepends=True)
+        copy.write_text("".join(lines[: 8 if "zorro" in text.parts else 200]))
+    return folder
+
+
+@pytest.fixture
 def tiny(tmp_path):
     """The path of a config whose run takes a second."""
     path = tmp_path / "tiny.toml"

@@ -53,8 +53,10 @@ Experiment load(ReproduceOptions& options) {
       options.file, options.smoke ? settings_of(smoke_values(), "--smoke") : Settings());
   if (options.smoke) {
     keep_smoke_cells(experiment.cells);
-    experiment.evaluation["sequences"] = 2;
-    experiment.evaluation["grid"] = "reduced";
+    if (experiment.measures_shifts()) {
+      experiment.evaluation["sequences"] = 2;
+      experiment.evaluation["grid"] = "reduced";
+    }
   }
   if (options.out.empty()) {
     options.out = fs::path("runs") / (experiment.settings.name + (options.smoke ? "-smoke" : ""));

@@ -182,7 +182,12 @@ void check_evaluation(const Experiment& experiment) {
                          experiment.file.string(), evaluation, task));
     }
   }
-  if (!experiment.cells.front().config.task.name.starts_with("icl-")) return;
+  for (const auto& [key, value] : given.items()) {
+    if ((key == "precision") != experiment.measures_shifts()) continue;
+    refuse(fmt::format("{}: evaluation.{} does not belong to {}", experiment.file.string(), key,
+                       experiment.settings.evaluations.front()));
+  }
+  if (!experiment.measures_shifts()) return;
   try {
     IclShiftOptions options;
     options.grid = given.value("grid", options.grid);

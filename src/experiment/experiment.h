@@ -96,6 +96,10 @@ struct Experiment {
   Json evaluation;  ///< [evaluation], as `ssa eval` flags: {"sequences": 6400, …}
   std::vector<std::string> variants;  ///< in the order of the file
   std::vector<Cell> cells;            ///< seeds outermost: early results are whole comparisons
+
+  /// Whether its evaluation is that of in-context tasks (there is no other for these, and no task
+  /// has it beside others).
+  bool measures_shifts() const { return settings.evaluations.front() == "icl-shift"; }
 };
 
 /// Reads and validates all of it; `overrides` go over every cell. Throws std::runtime_error or

@@ -210,10 +210,11 @@ class Backward {
         const double more = std::log2(1 + std::exp2(-std::abs(above)));
         const double weight = std::exp2(std::min(above, 0.0) - more);
         if (task_.first == 0) add_sink(head, i, -weight * delta_[i], weight);
-        sink_has_all_[i] = above > 100;
+        // Beyond 2^−126 the keys' weights are below floats. What is left is the gradient of lse,
+        // which is made of their shares among themselves: it is divided by kept_, which leaves it
+        // 2^27 only above 2^−100.
+        sink_has_all_[i] = above > (problem_.d_lse == nullptr ? 126 : 100);
         if (sink_has_all_[i]) {
-          // The keys' weights are below floats. What is left is the gradient of lse, which is made
-          // of their shares among themselves.
           kept_[i] = 1.0f;
           delta_[i] *= 0.0f;  // NaN stays NaN
           copy = true;

@@ -6,22 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 BENCH = Path(os.environ["SSA_SOURCE"]) / "bench"
 TEXTS = ("aochildes/train.txt", "wikipedia/wikisplit_sentences.txt")
-
-
-@pytest.fixture
-def small_data(real_data, tmp_path):
-    """The real tokenizers, and the first 200 lines of the real texts."""
-    for folder in ("babyberta", "tokenizers"):
-        (tmp_path / folder).symlink_to((real_data / folder).resolve())
-    for name in TEXTS:
-        lines = (real_data / name).read_text().splitlines(keepends=True)[:200]
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("".join(lines))
-    return tmp_path
 
 
 def run(program, *arguments):

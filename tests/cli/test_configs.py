@@ -16,7 +16,7 @@ def test_there_are_configs():
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
 def test_config_runs(ssa, config, request, monkeypatch):
     if 'name = "mlm"' in config.read_text():
-        monkeypatch.setenv("SSA_DATA", str(request.getfixturevalue("real_data").resolve()))
+        monkeypatch.setenv("SSA_DATA", str(request.getfixturevalue("small_data")))
     ssa("train", config, "--smoke", "--threads", 1)
     run = ssa.folder / "runs" / config.stem
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]

@@ -258,6 +258,29 @@ TEST(Edges, GradientOfLseWhereASinkHasAllWeight) {
   }
 }
 
+/// Weights of 2^−115 beside a sink are no zeros (found by fuzz, seed 256971471).
+TEST(Edges, SmallWeightsBesideASink) {
+  for (const std::string_view score : {"softmax1", "sink"}) {
+    Options o = base(9, 20);
+    o.score = score;
+    o.bias = true;
+    o.bias_broadcast = {true, true, true, true};
+    Inputs<float> in = make_inputs(o);
+    in.bias.each([](float& x) { x = -80; });
+    in.connect(o);
+    const Results<float> fused = run_fused(in, o, serial()), plain = run_plain(in, o);
+    const Results<double> exact = run_plain(inputs_as<double>(in, o), o);
+    for (const auto member : {&Results<float>::d_value, &Results<float>::d_key}) {
+      const bool of_value = member == &Results<float>::d_value;
+      const auto& truth = of_value ? exact.d_value : exact.d_key;
+      const Error error = error_of(fused.*member, truth);
+      EXPECT_GT(error.truth, 1e-36);
+      EXPECT_LE(error.error, 3 * error_of(plain.*member, truth).error +
+                                 4 * std::numeric_limits<float>::epsilon() * error.truth);
+    }
+  }
+}
+
 TEST(Edges, SsaTowardsSoftmax) {
   // n = 1e5, b = 1e-5: φ = n·log(1 + b·s) needs log1p's digits.
   Judge judge;

@@ -338,7 +338,12 @@ class Problem {
       }
       product *= largest;
     }
-    return 0x1p-126 * 1000 * product;
+    // A sink that has all but 2^-100 of the weight takes the rest too where lse has a gradient.
+    double least = 0x1p-126;
+    for_score(options_.score, [&]<class Score>(Score) {
+      if (kHasSink<Score> && options_.d_lse) least = 0x1p-100;
+    });
+    return least * 1000 * product;
   }
 
   /// For every element of every result the sum of its terms' sizes, which is what roundings within
