@@ -7,6 +7,7 @@
 
 #include "data/data_file.h"
 #include "data/small_tokenizer.h"
+#include "temporary_folder.h"
 
 namespace ssa {
 namespace {
@@ -39,7 +40,7 @@ class CorpusTest : public testing::Test {
     return {corpus[i].begin(), corpus[i].end()};
   }
 
-  fs::path folder_ = fs::path(testing::TempDir()) / "corpus";
+  fs::path folder_ = test::temporary_folder();
   std::optional<Tokenizer> tokenizer_;
 };
 

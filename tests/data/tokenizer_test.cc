@@ -10,6 +10,7 @@
 
 #include "data/byte_level.h"
 #include "data/small_tokenizer.h"
+#include "temporary_folder.h"
 
 namespace ssa {
 namespace {
@@ -41,8 +42,7 @@ class TokenizerTest : public testing::Test {
     return "no error";
   }
 
-  fs::path folder_ =
-      fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
+  fs::path folder_ = test::temporary_folder();
 };
 
 TokenId byte_id(char byte) { return 3 + static_cast<unsigned char>(byte); }

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "data/small_tokenizer.h"
+#include "temporary_folder.h"
 
 namespace ssa {
 namespace {
@@ -72,7 +73,7 @@ class MinimalPairs : public testing::Test {
     return "no error";
   }
 
-  fs::path folder_ = fs::path(testing::TempDir()) / "pairs";
+  fs::path folder_ = test::temporary_folder();
   std::optional<Tokenizer> tokenizer_;
   std::int64_t asked_ = 0, read_ = 0;
 };

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "data/small_tokenizer.h"
+#include "temporary_folder.h"
 
 namespace ssa {
 namespace {
@@ -71,7 +72,7 @@ class MaskedLanguageTest : public testing::Test {
     return out;
   }
 
-  fs::path folder_ = fs::path(testing::TempDir()) / "mlm";
+  fs::path folder_ = test::temporary_folder();
   Config config_;
 };
 
