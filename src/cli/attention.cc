@@ -40,6 +40,11 @@ std::vector<Run> open_runs(const std::vector<fs::path>& folders) {
     const Run& run = runs.emplace_back(open_run(folder));
     const std::string& task = run.config.task.name;
     const std::string& first = runs.front().config.task.name;
+    if (!task.starts_with("icl-")) {
+      throw std::invalid_argument(
+          fmt::format("{}: was trained on {}: inputs are shown to runs of in-context tasks",
+                      folder.string(), task));
+    }
     if (task != first) {
       throw std::invalid_argument(
           fmt::format("{}: was trained on {}, but {} on {}: an input is shown to runs of one task",

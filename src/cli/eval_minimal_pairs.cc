@@ -110,6 +110,17 @@ void write_sentences(const fs::path& file, const std::vector<ParadigmResult>& re
   write_file(file, text);
 }
 
+/// Refuses before the work, not after it.
+void check(const PairArguments& arguments, const PairSuite& suite) {
+  folder_of(arguments, suite);
+  const fs::path& file = arguments.sentences;
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  if (!file.empty() && (fs::is_directory(file) || !fs::is_directory(folder))) {
+    throw std::invalid_argument(
+        fmt::format("--sentences {}: is not a file in a folder that is there", file.string()));
+  }
+}
+
 Json evaluate(const PairArguments& arguments, const PairSuite& suite, const Config& config,
               Model& model) {
   using Clock = std::chrono::steady_clock;
@@ -173,7 +184,7 @@ std::vector<EvalSuite> minimal_pair_suites(CLI::App& app) {
                       .help = suite.help,
                       .tasks = "mlm",
                       .group = &group,
-                      .check = [arguments, &suite](const Config&) { folder_of(*arguments, suite); },
+                      .check = [arguments, &suite](const Config&) { check(*arguments, suite); },
                       .evaluate =
                           [arguments, &suite](const Config& config, Model& model) {
                             return evaluate(*arguments, suite, config, model);

@@ -156,7 +156,10 @@ class Backward {
     std::fill_n(d_query_, rows_ * qk_width_, 0.0f);
     const float q2 =
         largest_square_of_rows<T>(query_, rows_, qk_row_) * tile_factor() * tile_factor();
-    switch (choose_mode(head.visibility, q2, largest_key_square_, head.score)) {
+    // The bound is that of this task's keys; lse is of all keys, whose scores may be far larger.
+    const bool lse_fits = std::all_of(lse2_, lse2_ + rows_, [](float x) { return x <= kSafeLse2; });
+    switch (lse_fits ? choose_mode(head.visibility, q2, largest_key_square_, head.score)
+                     : Mode::kGeneral) {
       case Mode::kBounded:
         key_blocks<Mode::kBounded>(head);
         break;

@@ -138,6 +138,9 @@ def test_what_does_not_fit_is_refused(trained):
     refused = trained("eval", "run", "--suite", "icl-shift", code=1).stderr
     assert "no such suite for a model of mlm; there is zorro, zorro-mlm, blimp-mlm" in refused
     assert "--data" in trained("eval", "run", "--data", "nowhere", code=1).stderr
+    for place in ("nowhere/scores.tsv", "zorro"):
+        refused = trained("eval", "run", "--data", "zorro", "--sentences", place, code=1).stderr
+        assert f"--sentences {place}: is not a file" in refused
     assert not list((trained.folder / "run/evals").iterdir())
 
 

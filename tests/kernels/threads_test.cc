@@ -26,6 +26,33 @@ TEST(Threads, SameInputAndThreadsSameBits) {
   }
 }
 
+/// One key with scores of some hundreds: the ranges without it have small scores, but rows whose
+/// lse is that key's (found by fuzz, seed 1219303432). Splits must err no more than the whole does.
+TEST(Threads, RangesWithoutTheKeyThatHasAllWeight) {
+  for (const std::string_view score : {"softmax", "temperature", "ssa", "softmax1"}) {
+    Options o = base(9, 600);
+    o.score = score;
+    o.batch = o.query_heads = o.kv_heads = 1;
+    if (score == "ssa") o.params = {60, 1};
+    Inputs<float> in = make_inputs(o);
+    for (std::int64_t c = 0; c < o.qk_dim; ++c) *in.key.view().at(0, 0, 590, c) *= 300;
+    in.connect(o);
+    const Results<float> split = run_fused(in, o, pretend(4)), whole = run_fused(in, o, serial());
+    const Results<double> exact = run_plain(inputs_as<double>(in, o), o);
+    const auto judge = [&](const char* name, const Error& ours, const Error& theirs) {
+      EXPECT_LE(theirs.error, 3e-4 * theirs.truth) << score << ' ' << name;
+      EXPECT_LE(ours.error,
+                2 * theirs.error + 4 * std::numeric_limits<float>::epsilon() * ours.truth)
+          << score << ' ' << name;
+    };
+    judge("d_query", error_of(split.d_query, exact.d_query),
+          error_of(whole.d_query, exact.d_query));
+    judge("d_key", error_of(split.d_key, exact.d_key), error_of(whole.d_key, exact.d_key));
+    judge("d_value", error_of(split.d_value, exact.d_value),
+          error_of(whole.d_value, exact.d_value));
+  }
+}
+
 TEST(Threads, ForwardDoesNotDependOnThem) {
   Options o = base(300, 300);
   o.batch = 1;
