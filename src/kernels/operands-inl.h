@@ -375,7 +375,8 @@ enum class Mode {
 /// 2^±32 leaves room for sums over 2^20 keys times values between 2^-90 and 2^70. With b = 1,
 /// dimension 64 and normal inputs, n = 8 just fits.
 inline constexpr float kSafePhi2 = 32.0f;
-/// Beside such φ2 an lse2 up to this leaves weights above 2^-96; 2^32 keys of such φ2 stay below it.
+/// Beside such φ2 an lse2 up to this leaves weights above 2^-96; 2^32 keys of such φ2 stay below
+/// it.
 inline constexpr float kSafeLse2 = 64.0f;
 
 /// The mode of queries with |q|² <= q2 (scale included) and keys with |k|² <= k2: φ does not
