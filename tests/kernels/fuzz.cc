@@ -439,10 +439,19 @@ class Problem {
           for (const Results<float>& r : plain) plain_values.push_back(result_values(r, index));
           if (!result) {
             result = compare(name, ours, result_values(exact, index), result_values(sizes, index),
-                             plain_values, index < 2 ? finite_out : finite_gradients);
+                             plain_values,
+                             index < 2 ? finite_out : finite_gradients && !may_overflow(name));
           }
         });
     return result;
+  }
+
+  /// Parameter gradients with BFloat16: D carries the rounding of out, so dφ of a saturated row is
+  /// no exact 0, and times a derivative of 1e38 it overflows where plain loops do not.
+  bool may_overflow(const std::string& name) const {
+    const bool of_tensor =
+        name == "d_query" || name == "d_key" || name == "d_value" || name == "d_bias";
+    return bfloat16_ && values_ == Values::kExtreme && !of_tensor;
   }
 
   /// `finite`: where plain loops are finite the kernels must be, and right.
