@@ -202,6 +202,7 @@ std::string Trainer::first_not_finite() {
   if (!weight.empty()) return "weight " + weight;
   const torch::NoGradGuard no_gradient;
   model_->record_attention(true);
+  const Autocast autocast(config_.train.precision);
   model_->forward(task_->training_batch(state_.step, 0).inputs);
   const auto& layers = model_->attention_records();
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {

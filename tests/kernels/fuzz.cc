@@ -439,26 +439,20 @@ class Problem {
           for (const Results<float>& r : plain) plain_values.push_back(result_values(r, index));
           if (!result) {
             result = compare(name, ours, result_values(exact, index), result_values(sizes, index),
-                             plain_values,
-                             index < 2 ? finite_out : finite_gradients && !may_overflow(name));
+                             plain_values, index < 2 ? finite_out : finite_gradients);
           }
         });
     return result;
   }
 
-  /// Parameter gradients with BFloat16: D carries the rounding of out, so dφ of a saturated row is
-  /// no exact 0, and times a derivative of 1e38 it overflows where plain loops do not.
-  bool may_overflow(const std::string& name) const {
-    const bool of_tensor =
-        name == "d_query" || name == "d_key" || name == "d_value" || name == "d_bias";
-    return bfloat16_ && values_ == Values::kExtreme && !of_tensor;
-  }
-
-  /// `finite`: where plain loops are finite the kernels must be, and right.
+  /// `finite`: where plain loops are finite the kernels must be, and right, but for results whose
+  /// rounding alone may be beyond floats: in a row that one key has to itself D and dP cancel
+  /// exactly in plain loops and to a rounding here, which a derivative of 1e38 makes infinite.
   std::optional<std::string> compare(const std::string& name, const std::vector<double>& ours,
                                      const std::vector<double>& exact,
                                      const std::vector<double>& sizes,
                                      const std::vector<std::vector<double>>& plain, bool finite) {
+    const double epsilon = bfloat16_ ? 0x1p-7 : kEpsilon;
     double yardstick = 0, largest = 0;
     std::vector<std::size_t> judged;
     const auto wrong = [&](std::size_t i, const auto&... words) {
@@ -473,14 +467,14 @@ class Problem {
       const bool plain_is_finite = std::all_of(
           plain.begin(), plain.end(), [&](const auto& values) { return std::isfinite(values[i]); });
       if (!std::isfinite(exact[i]) || !plain_is_finite) continue;
-      if (!std::isfinite(ours[i]) && finite) return wrong(i, "finite, ", exact[i]);
+      const bool fits = epsilon * sizes[i] < std::numeric_limits<float>::max();
+      if (!std::isfinite(ours[i]) && finite && fits) return wrong(i, "finite, ", exact[i]);
       if (std::isfinite(ours[i]) && finite) judged.push_back(i);
       largest = std::max(largest, std::abs(exact[i]));
       for (const auto& values : plain) {
         yardstick = std::max(yardstick, std::abs(values[i] - exact[i]));
       }
     }
-    const double epsilon = bfloat16_ ? 0x1p-7 : kEpsilon;
     const double underflow = reach();
     const double factor = name == "out" || name == "lse" ? 2 : 3;
     for (const std::size_t i : judged) {
