@@ -14,9 +14,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <functional>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -24,6 +21,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "data/lines.h"
 
 namespace ssa {
 namespace fs = std::filesystem;
@@ -58,29 +56,6 @@ class Output {
   static constexpr std::size_t kPiece = 1 << 16;
   std::string buffer_;
 };
-
-/// Calls `work` with every line of the file, or of standard input. What it throws is thrown again
-/// with file and line.
-void for_each_line(const fs::path& file, const std::function<void(const std::string&)>& work) {
-  std::ifstream stream;
-  if (!file.empty()) {
-    if (fs::is_directory(file)) {
-      throw std::runtime_error(fmt::format("{}: is a folder, not a file", file.string()));
-    }
-    stream.open(file, std::ios::binary);
-    if (!stream) throw std::runtime_error(fmt::format("{}: no such file", file.string()));
-  }
-  std::istream& lines = file.empty() ? std::cin : stream;
-  std::string line;
-  for (std::int64_t number = 1; std::getline(lines, line); ++number) {
-    try {
-      work(line);
-    } catch (const std::invalid_argument& error) {
-      throw std::runtime_error(fmt::format(
-          "{}:{}: {}", file.empty() ? "standard input" : file.string(), number, error.what()));
-    }
-  }
-}
 
 /// The text of a JSON line: a string, or an object's "text".
 std::string json_text(const std::string& line) {

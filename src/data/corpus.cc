@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
 #include <stdexcept>
 #include <string_view>
+
+#include "data/lines.h"
+#include "ssa/check.h"
 
 namespace ssa {
 namespace {
@@ -25,6 +27,14 @@ std::int64_t count_words(std::string_view line) {
   return words;
 }
 
+std::vector<TokenId> encoded(std::string_view line, const Tokenizer& tokenizer,
+                             const CorpusOptions& options) {
+  std::vector<TokenId> ids = tokenizer.encode(line);
+  SSA_CHECK(!options.padding || std::ranges::find(ids, *options.padding) == ids.end(),
+            "the token of padding (id " << *options.padding << ") is written in the text");
+  return ids;
+}
+
 }  // namespace
 
 std::string CorpusReport::text(const CorpusOptions& options) const {
@@ -36,7 +46,7 @@ std::string CorpusReport::text(const CorpusOptions& options) const {
   reason(blank, "blank");
   reason(few_words, fmt::format("of fewer than {} words", options.least_words));
   reason(many_tokens, fmt::format("of more than {} tokens", options.most_tokens));
-  reason(bad, "that are not UTF-8");
+  reason(bad, "that are not UTF-8, or have padding written in them");
   if (!reasons.empty()) out += fmt::format("; left out: {}", fmt::join(reasons, ", "));
   if (carriage_returns > 0) out += fmt::format("; {} lines end in \\r\\n", carriage_returns);
   if (byte_order_mark) out += "; begins with a byte order mark";
@@ -45,47 +55,41 @@ std::string CorpusReport::text(const CorpusOptions& options) const {
 
 void Corpus::read_file(const fs::path& file, const Tokenizer& tokenizer,
                        const CorpusOptions& options) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in || fs::is_directory(file)) {
-    throw std::runtime_error(fmt::format("{}: cannot be read as a text file", file.string()));
-  }
   CorpusReport report{.file = file};
-  for (std::string line; std::getline(in, line);) {
-    std::string_view text = line;
+  for_each_line(file, [&](std::string_view line) {
     ++report.lines;
-    if (report.lines == 1 && text.starts_with("\xEF\xBB\xBF")) {
+    if (report.lines == 1 && line.starts_with("\xEF\xBB\xBF")) {
       report.byte_order_mark = true;
-      text.remove_prefix(3);
+      line.remove_prefix(3);
     }
-    if (text.ends_with('\r')) {
+    if (line.ends_with('\r')) {
       ++report.carriage_returns;
-      text.remove_suffix(1);
+      line.remove_suffix(1);
     }
-    const std::int64_t words = count_words(text);
+    const std::int64_t words = count_words(line);
     if (words < options.least_words || words == 0) {
       ++(words == 0 ? report.blank : report.few_words);
-      continue;
+      return;
     }
     std::vector<TokenId> ids;
     try {
-      ids = tokenizer.encode(text);
+      ids = encoded(line, tokenizer, options);
     } catch (const std::invalid_argument& error) {
       if (!options.skip_bad_lines) {
-        throw std::runtime_error(fmt::format("{}:{}: {} (skip_bad_lines leaves such lines out)",
-                                             file.string(), report.lines, error.what()));
+        throw std::invalid_argument(
+            fmt::format("{} (skip_bad_lines leaves such lines out)", error.what()));
       }
       ++report.bad;
-      continue;
+      return;
     }
     if (static_cast<std::int64_t>(ids.size()) > options.most_tokens) {
       ++report.many_tokens;
-      continue;
+      return;
     }
     ++report.sentences;
     ids_.insert(ids_.end(), ids.begin(), ids.end());
     starts_.push_back(static_cast<std::int64_t>(ids_.size()));
-  }
-  if (in.bad()) throw std::runtime_error(fmt::format("{}: reading failed", file.string()));
+  });
   reports_.push_back(std::move(report));
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,14 +17,16 @@ namespace ssa {
 struct CorpusOptions {
   std::int64_t least_words = 1;  ///< of words that spaces separate
   std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max();  ///< longer ones are dropped
-  bool skip_bad_lines = false;  ///< leave lines out that are not UTF-8, instead of throwing
+  std::optional<TokenId> padding = {};  ///< a token that no sentence may have
+  bool skip_bad_lines = false;          ///< leave bad lines out, instead of throwing
 };
 
 /// What became of a file's lines.
 struct CorpusReport {
   std::filesystem::path file;
   std::int64_t lines = 0, sentences = 0;
-  std::int64_t blank = 0, few_words = 0, many_tokens = 0, bad = 0;  ///< left out, and why
+  std::int64_t blank = 0, few_words = 0, many_tokens = 0;  ///< left out, and why
+  std::int64_t bad = 0;               ///< left out: not UTF-8, or with padding written in them
   std::int64_t carriage_returns = 0;  ///< lines that ended in \r\n; the \r is no text
   bool byte_order_mark = false;       ///< at the file's start; it is no text
 
@@ -35,7 +38,7 @@ struct CorpusReport {
 class Corpus {
  public:
   /// The files' lines, one after another; the tokenizer puts its special tokens around each. Throws
-  /// std::runtime_error naming the file (and line) that cannot be read, or is not UTF-8, and for
+  /// std::runtime_error naming the file that cannot be read, file and line of a bad line, and for
   /// files that have no sentence together.
   static Corpus read(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
                      const CorpusOptions& options);

@@ -59,6 +59,9 @@ class Tokenizer {
 
   std::optional<TokenId> find(std::string_view token) const { return spec_.find(token); }
 
+  /// Whether the id is a special token's (<s>, <mask>, …). It must be below size().
+  bool is_special(TokenId id) const { return tokens_[static_cast<std::size_t>(id)].special; }
+
   /// The largest id + 1: what an embedding needs.
   TokenId size() const { return static_cast<TokenId>(tokens_.size()); }
 

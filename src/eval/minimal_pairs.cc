@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <stdexcept>
 #include <unordered_map>
+
+#include "data/lines.h"
+#include "data/unicode.h"
+#include "model/packed_tokens.h"
 
 namespace ssa {
 namespace {
@@ -36,16 +37,23 @@ std::vector<fs::path> files_of(const fs::path& folder, const char* extension) {
 }
 
 std::vector<std::string> lines_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) fail(fmt::format("{}: cannot be read", file.string()));
   std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    lines.push_back(std::move(line));
-    if (lines.back().empty()) fail(fmt::format("{}:{}: is blank", file.string(), lines.size()));
-  }
+  for_each_line(file, [&](const std::string& line) {
+    lines.push_back(line.ends_with('\r') ? line.substr(0, line.size() - 1) : line);
+    if (lines.back().empty()) throw std::invalid_argument("is blank");
+    if (find_invalid_utf8(line)) throw std::invalid_argument("is not valid UTF-8");
+  });
   if (lines.empty()) fail(fmt::format("{}: is empty", file.string()));
   return lines;
+}
+
+/// A string of a BLiMP item that is not empty.
+std::string text_of(const nlohmann::json& item, const char* key) {
+  const bool there = item.is_object() && item.contains(key) && item.at(key).is_string();
+  if (!there || item.at(key).get_ref<const std::string&>().empty()) {
+    throw std::invalid_argument(fmt::format("\"{}\" is missing, empty or no string", key));
+  }
+  return item.at(key).get<std::string>();
 }
 
 /// Sentences as ids, each once, and where the model finds what is asked about them.
@@ -53,17 +61,12 @@ class SentenceScorer {
  public:
   SentenceScorer(Model& model, const Tokenizer& tokenizer, std::int64_t max_positions,
                  SentenceScore score)
-      : model_(model),
-        tokenizer_(tokenizer),
-        max_positions_(max_positions),
-        score_(score),
-        special_(tokenizer.size(), false) {
+      : model_(model), tokenizer_(tokenizer), max_positions_(max_positions), score_(score) {
     const auto mask = tokenizer.find("<mask>");
     if (score == SentenceScore::pseudo_log_likelihood && !mask) {
       fail("the tokenizer has no token \"<mask>\", which pseudo-log-likelihood needs");
     }
     mask_ = mask.value_or(0);
-    for (const AddedToken& token : tokenizer.spec().added) special_[token.id] = token.special;
   }
 
   /// The number under which the sentence's score will be found.
@@ -88,13 +91,13 @@ class SentenceScorer {
         append(s);
       }
       for (std::int64_t i = 0; !holistic && i < length; ++i) {
-        if (special_[ids_[s][i]]) continue;
+        if (tokenizer_.is_special(ids_[s][i])) continue;
         ask(s, i);
         append(s);
-        tokens_[wanted_.back()] = mask_;
+        packed_.tokens[packed_.wanted.back()] = mask_;
       }
       const bool last = s + 1 == ids_.size();
-      if (static_cast<std::int64_t>(tokens_.size()) >= kTokensPerForward || last) {
+      if (static_cast<std::int64_t>(packed_.tokens.size()) >= kTokensPerForward || last) {
         forward();
         if (report) report(s + 1, ids_.size());
       }
@@ -112,31 +115,26 @@ class SentenceScorer {
  private:
   /// The cross-entropy of token i of the sentence that append() puts next.
   void ask(std::size_t sentence, std::int64_t i) {
-    wanted_.push_back(static_cast<std::int64_t>(tokens_.size()) + i);
-    targets_.push_back(ids_[sentence][i]);
+    packed_.wanted.push_back(static_cast<std::int64_t>(packed_.tokens.size()) + i);
+    packed_.targets.push_back(ids_[sentence][i]);
     owners_.push_back(sentence);
   }
 
   void append(std::size_t sentence) {
-    tokens_.insert(tokens_.end(), ids_[sentence].begin(), ids_[sentence].end());
-    cu_lengths_.push_back(static_cast<std::int64_t>(tokens_.size()));
+    packed_.tokens.insert(packed_.tokens.end(), ids_[sentence].begin(), ids_[sentence].end());
+    packed_.end_sequence();
   }
 
   void forward() {
     if (owners_.empty()) return;
-    const auto tensor = [](const std::vector<std::int64_t>& values) {
-      return torch::tensor(values, torch::kLong);
-    };
-    const torch::Tensor logits =
-        model_.forward({tensor(tokens_), tensor(cu_lengths_), tensor(wanted_)});
     const torch::Tensor losses =
-        torch::cross_entropy_loss(logits, tensor(targets_), {}, at::Reduction::None)
+        torch::cross_entropy_loss(model_.forward(packed_.input()), packed_.target_ids(), {},
+                                  at::Reduction::None)
             .to(torch::kDouble);
     const double* loss = losses.const_data_ptr<double>();
     for (std::size_t i = 0; i < owners_.size(); ++i) sums_[owners_[i]] += loss[i];
-    for (auto* list : {&tokens_, &wanted_, &targets_}) list->clear();
+    packed_ = {};
     owners_.clear();
-    cu_lengths_ = {0};
   }
 
   Model& model_;
@@ -144,12 +142,10 @@ class SentenceScorer {
   std::int64_t max_positions_;
   SentenceScore score_;
   TokenId mask_ = 0;
-  std::vector<bool> special_;
   std::unordered_map<std::string, std::size_t> numbers_;
   std::vector<std::vector<TokenId>> ids_;
   std::vector<double> sums_;
-  // The forward pass that is being put together.
-  std::vector<std::int64_t> tokens_, wanted_, targets_, cu_lengths_ = {0};
+  PackedTokens packed_;              ///< the forward pass that is being put together
   std::vector<std::size_t> owners_;  ///< the sentence of each wanted token
 };
 
@@ -181,17 +177,16 @@ std::vector<Paradigm> read_blimp(const fs::path& folder) {
   std::vector<Paradigm> paradigms;
   for (const fs::path& file : files_of(folder, ".jsonl")) {
     Paradigm paradigm;
-    const std::vector<std::string> lines = lines_of(file);
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      try {
-        const auto item = nlohmann::json::parse(lines[i]);
-        paradigm.name = item.at("UID").get<std::string>();
-        paradigm.phenomenon = item.at("linguistics_term").get<std::string>();
-        paradigm.pairs.push_back({item.at("sentence_good").get<std::string>(),
-                                  item.at("sentence_bad").get<std::string>()});
-      } catch (const nlohmann::json::exception& error) {
-        fail(fmt::format("{}:{}: {}", file.string(), i + 1, error.what()));
-      }
+    for_each_line(file, [&](const std::string& line) {
+      const auto item = nlohmann::json::parse(line, nullptr, false);
+      paradigm.name = text_of(item, "UID");
+      paradigm.phenomenon = text_of(item, "linguistics_term");
+      paradigm.pairs.push_back({text_of(item, "sentence_good"), text_of(item, "sentence_bad")});
+    });
+    if (paradigm.pairs.empty()) fail(fmt::format("{}: is empty", file.string()));
+    for (const Paradigm& other : paradigms) {
+      if (other.name != paradigm.name) continue;
+      fail(fmt::format("{}: UID \"{}\" is another file's too", file.string(), paradigm.name));
     }
     paradigms.push_back(std::move(paradigm));
   }

@@ -44,26 +44,11 @@ Tokenizer read_tokenizer(const Config& config) {
   SSA_CHECK(
       !pad || *pad == config.model.pad_id,
       file.string() << ": <pad> is " << *pad << ", but model.pad_id = " << config.model.pad_id);
+  const auto mask = tokenizer.find("<mask>");
+  SSA_CHECK(!mask || *mask != config.model.pad_id,
+            file.string() << ": <mask> is " << *mask << ", and so is model.pad_id");
   return tokenizer;
 }
-
-torch::Tensor tensor_of(const std::vector<std::int64_t>& values) {
-  return torch::tensor(values, torch::kLong);
-}
-
-/// Packs sentences as `Masker::mask` appends them.
-struct Packing {
-  std::vector<std::int64_t> tokens, wanted, targets, cu_lengths = {0};
-
-  void add(const Masker& masker, std::span<const TokenId> sentence, std::int64_t number,
-           std::int64_t view) {
-    masker.mask(sentence, number, view, tokens, wanted, targets);
-    cu_lengths.push_back(static_cast<std::int64_t>(tokens.size()));
-  }
-  Batch batch() const {
-    return {{tensor_of(tokens), tensor_of(cu_lengths), tensor_of(wanted)}, tensor_of(targets)};
-  }
-};
 
 }  // namespace
 
@@ -71,7 +56,10 @@ MaskedLanguageTask::MaskedLanguageTask(const Config& config)
     : config_(config.task),
       train_(config.train),
       recipe_(masking_recipe(config.task.masking)),
-      reading_{config.task.least_words, config.model.max_positions, config.task.skip_bad_lines},
+      reading_{.least_words = config.task.least_words,
+               .most_tokens = config.model.max_positions,
+               .padding = static_cast<TokenId>(config.model.pad_id),
+               .skip_bad_lines = config.task.skip_bad_lines},
       tokenizer_(read_tokenizer(config)),
       training_masks_(recipe_, config_.mask_probability, tokenizer_,
                       static_cast<std::uint64_t>(train_.seed), RandomStream::training),
@@ -110,24 +98,24 @@ MaskedLanguageTask::View MaskedLanguageTask::training_view(std::int64_t number) 
 }
 
 Batch MaskedLanguageTask::training_batch(std::int64_t step, std::int64_t slice) const {
-  Packing packing;
+  PackedTokens packed;
   const std::int64_t first = (step * train_.accumulation + slice) * train_.batch;
   for (std::int64_t i = first; i < first + train_.batch; ++i) {
     const View view = training_view(i);
-    packing.add(training_masks_, text_[view.sentence], view.sentence, view.pattern);
+    training_masks_.append(text_[view.sentence], view.sentence, view.pattern, packed);
   }
-  return packing.batch();
+  return {packed.input(), packed.target_ids()};
 }
 
 /// Batches beyond the text's end begin anew at its start.
 Batch MaskedLanguageTask::validation_batch(std::int64_t index) const {
-  Packing packing;
+  PackedTokens packed;
   const auto count = static_cast<std::int64_t>(validated_.size());
   for (std::int64_t i = 0; i < std::min(train_.batch, count); ++i) {
     const std::int64_t sentence = validated_[(index * train_.batch + i) % count];
-    packing.add(validation_masks_, validation_[sentence], sentence, 0);
+    validation_masks_.append(validation_[sentence], sentence, 0, packed);
   }
-  return packing.batch();
+  return {packed.input(), packed.target_ids()};
 }
 
 torch::Tensor MaskedLanguageTask::loss(const torch::Tensor& output, const Batch& batch) const {

@@ -23,6 +23,8 @@ class MaskedLanguageTask : public Task {
   /// Reads the text. Throws std::invalid_argument for a model that does not fit the task or the
   /// tokenizer, std::runtime_error for files that cannot be read.
   explicit MaskedLanguageTask(const Config& config);
+  MaskedLanguageTask(const MaskedLanguageTask&) = delete;  // the masks refer to the tokenizer
+  MaskedLanguageTask& operator=(const MaskedLanguageTask&) = delete;
 
   Batch training_batch(std::int64_t step, std::int64_t slice) const override;
   Batch validation_batch(std::int64_t index) const override;

@@ -23,50 +23,50 @@ Masker::Masker(const MaskingRecipe& recipe, double probability, const Tokenizer&
                std::uint64_t seed, RandomStream stream)
     : recipe_(recipe),
       probability_(probability),
-      vocabulary_(tokenizer.size()),
-      special_(tokenizer.size(), false),
+      tokenizer_(tokenizer),
       seed_(seed),
       stream_(static_cast<std::uint32_t>(stream)) {
   const auto mask = tokenizer.find("<mask>");
   SSA_CHECK(mask, "the tokenizer has no token \"<mask>\", which a masked language model needs");
-  SSA_CHECK(recipe_.first_random < vocabulary_,
+  SSA_CHECK(recipe_.first_random < tokenizer.size(),
             "no token may stand in for another: the vocabulary has "
-                << vocabulary_ << " ids, and those below " << recipe_.first_random << " do not");
+                << tokenizer.size() << " ids, and those below " << recipe_.first_random
+                << " do not");
   mask_ = *mask;
-  for (const AddedToken& token : tokenizer.spec().added) special_[token.id] = token.special;
 }
 
 std::int64_t Masker::maskable(std::span<const TokenId> sentence) const {
-  return std::ranges::count_if(sentence, [&](TokenId id) { return !special_[id]; });
+  return std::ranges::count_if(sentence, [&](TokenId id) { return !tokenizer_.is_special(id); });
 }
 
-void Masker::mask(std::span<const TokenId> sentence, std::int64_t number, std::int64_t view,
-                  std::vector<std::int64_t>& inputs, std::vector<std::int64_t>& wanted,
-                  std::vector<std::int64_t>& targets) const {
-  const std::size_t first = inputs.size(), before = wanted.size();
-  const auto others = static_cast<std::uint64_t>(vocabulary_ - recipe_.first_random);
+void Masker::append(std::span<const TokenId> sentence, std::int64_t number, std::int64_t view,
+                    PackedTokens& packed) const {
+  const std::size_t first = packed.tokens.size(), before = packed.wanted.size();
+  const auto others = static_cast<std::uint64_t>(tokenizer_.size() - recipe_.first_random);
   // The high bits of word 3 count the attempts at a pattern that is not empty.
   for (std::uint32_t attempt = 0;; ++attempt) {
-    inputs.resize(first);
+    packed.tokens.resize(first);
     for (std::size_t i = 0; i < sentence.size(); ++i) {
       const TokenId id = sentence[i];
-      inputs.push_back(id);
-      if (special_[id]) continue;
+      packed.tokens.push_back(id);
+      if (tokenizer_.is_special(id)) continue;
       const PhiloxWords words =
           philox4x32(seed_, {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(number),
                              static_cast<std::uint32_t>(view), stream_ | attempt << 8});
       if (philox_unit(words[0]) >= probability_) continue;
-      wanted.push_back(static_cast<std::int64_t>(inputs.size()) - 1);
-      targets.push_back(id);
+      packed.wanted.push_back(static_cast<std::int64_t>(packed.tokens.size()) - 1);
+      packed.targets.push_back(id);
       const double share = philox_unit(words[1]);
       if (share < recipe_.random) {
-        inputs.back() = recipe_.first_random + static_cast<std::int64_t>((words[2] * others) >> 32);
+        packed.tokens.back() =
+            recipe_.first_random + static_cast<std::int64_t>((words[2] * others) >> 32);
       } else if (share >= recipe_.random + recipe_.kept) {
-        inputs.back() = mask_;
+        packed.tokens.back() = mask_;
       }
     }
-    if (wanted.size() > before || !recipe_.redraw_empty) return;
+    if (packed.wanted.size() > before || !recipe_.redraw_empty) break;
   }
+  packed.end_sequence();
 }
 
 }  // namespace ssa

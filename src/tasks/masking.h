@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "data/tokenizer.h"
+#include "model/packed_tokens.h"
 #include "ssa/random.h"
 
 namespace ssa {
@@ -33,26 +33,25 @@ MaskingRecipe masking_recipe(const std::string& name);
 /// What the masks are drawn from and for.
 class Masker {
  public:
-  /// Takes the mask and special tokens from the tokenizer; special tokens are never chosen. Throws
-  /// std::invalid_argument if it has no token "<mask>", or none that may stand in.
+  /// Takes the mask and special tokens from the tokenizer, which must outlive it; special tokens
+  /// are never chosen. Throws std::invalid_argument if it has no token "<mask>", or none that may
+  /// stand in.
   Masker(const MaskingRecipe& recipe, double probability, const Tokenizer& tokenizer,
          std::uint64_t seed, RandomStream stream);
 
   /// Tokens of the sentence that may be chosen.
   std::int64_t maskable(std::span<const TokenId> sentence) const;
 
-  /// Appends the sentence as the model sees it to `inputs`, and to `wanted` and `targets` the place
-  /// (in `inputs`) and the id of every chosen token. A pure function of (seed, stream, sentence
-  /// number, view). At least one token must be maskable.
-  void mask(std::span<const TokenId> sentence, std::int64_t number, std::int64_t view,
-            std::vector<std::int64_t>& inputs, std::vector<std::int64_t>& wanted,
-            std::vector<std::int64_t>& targets) const;
+  /// Appends the sentence as the model sees it, with every chosen token wanted and its id a target.
+  /// A pure function of (seed, stream, sentence number, view). At least one token must be maskable.
+  void append(std::span<const TokenId> sentence, std::int64_t number, std::int64_t view,
+              PackedTokens& packed) const;
 
  private:
   MaskingRecipe recipe_;
   double probability_;
-  TokenId mask_ = 0, vocabulary_ = 0;
-  std::vector<bool> special_;  ///< by id
+  const Tokenizer& tokenizer_;
+  TokenId mask_ = 0;
   std::uint64_t seed_;
   std::uint32_t stream_;
 };

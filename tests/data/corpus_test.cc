@@ -69,15 +69,18 @@ TEST_F(CorpusTest, NamesTheLineThatIsNotUtf8OrLeavesItOut) {
   const Corpus corpus = Corpus::read({file}, *tokenizer_, {.skip_bad_lines = true});
   EXPECT_EQ(corpus.size(), 2);
   EXPECT_EQ(corpus.reports()[0].bad, 1);
+  const fs::path padded = write("b.txt", "he\nhe <mask>\n");
+  EXPECT_TRUE(
+      error_of(padded, {.padding = 0}).starts_with(padded.string() + ":2: the token of padding"));
+  EXPECT_EQ(Corpus::read({padded}, *tokenizer_, {.padding = 0, .skip_bad_lines = true}).size(), 1);
 }
 
 TEST_F(CorpusTest, RefusesFilesWithoutSentencesAndFoldersAndMissingFiles) {
   EXPECT_EQ(error_of(write("a.txt", "\n\n"), {}),
             "no sentence in the text: " + (folder_ / "a.txt").string() +
                 ": 2 lines, 0 sentences; left out: 2 blank");
-  EXPECT_EQ(error_of(folder_, {}), folder_.string() + ": cannot be read as a text file");
-  EXPECT_EQ(error_of(folder_ / "none", {}),
-            (folder_ / "none").string() + ": cannot be read as a text file");
+  EXPECT_EQ(error_of(folder_, {}), folder_.string() + ": is a folder, not a file");
+  EXPECT_EQ(error_of(folder_ / "none", {}), (folder_ / "none").string() + ": no such file");
 }
 
 TEST_F(CorpusTest, DataLieWhereTheyStandOrBelowTheFolderOfTheEnvironment) {

@@ -168,6 +168,9 @@ TEST_F(MinimalPairs, ZorroHasTheUngrammaticalSentenceFirst) {
   write("binding-principle_a.txt", "bad .\n\n");
   EXPECT_NE(error_of([&] { read_zorro(folder_); }).find("principle_a.txt:2: is blank"),
             std::string::npos);
+  write("binding-principle_a.txt", "bad .\ngood \xFF\n");
+  EXPECT_NE(error_of([&] { read_zorro(folder_); }).find("principle_a.txt:2: is not valid UTF-8"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { read_zorro(folder_ / "none"); }).find("none: no folder of .txt files"),
             std::string::npos);
 }
@@ -181,8 +184,14 @@ TEST_F(MinimalPairs, BlimpNamesItsSentences) {
   EXPECT_EQ(paradigms[0].name, "principle_A");
   EXPECT_EQ(paradigms[0].phenomenon, "binding");
   EXPECT_EQ(paradigms[0].pairs[0], (std::array<std::string, 2>{"A.", "B."}));
-  write("x.jsonl", "{\"sentence_good\": \"A.\"}\n");
-  EXPECT_NE(error_of([&] { read_blimp(folder_); }).find("x.jsonl:1: "), std::string::npos);
+  fs::copy_file(folder_ / "x.jsonl", folder_ / "y.jsonl");
+  EXPECT_NE(error_of([&] { read_blimp(folder_); }).find("y.jsonl: UID \"principle_A\" is another"),
+            std::string::npos);
+  for (const char* line : {"{\"sentence_good\": \"A.\"}", "{\"UID\": \"\"}", "{", "[]", "null"}) {
+    write("x.jsonl", std::string(line) + "\n");
+    EXPECT_NE(error_of([&] { read_blimp(folder_); }).find("x.jsonl:1: \"UID\" is missing"),
+              std::string::npos);
+  }
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ class MaskedLanguageTest : public testing::Test {
     config_.model.input = "tokens";
     config_.model.causal = false;
     config_.model.vocabulary = 263;
+    config_.model.pad_id = 262;
     config_.model.max_positions = 32;
     config_.train.batch = 4;
     config_.train.seed = 3;
