@@ -32,6 +32,31 @@ threads = 1
 """
 
 
+# A masked language model of the same kind; the test makes tokenizer.json and train.txt.
+TINY_MASKED = """
+[model]
+preset = "babyberta-tiny"
+vocabulary = 400
+
+[task]
+name = "mlm"
+tokenizer = "tokenizer.json"
+text = ["train.txt"]
+validation_text = ["train.txt"]
+least_words = 1
+
+[train]
+steps = 60
+batch = 8
+learning_rate = 3e-3
+log_interval = 1
+eval_interval = 30
+eval_batches = 1
+checkpoint_interval = 20
+threads = 1
+"""
+
+
 class Program:
     """Runs `ssa` in a folder of its own."""
 
@@ -102,6 +127,19 @@ def tiny(tmp_path):
     path = tmp_path / "tiny.toml"
     path.write_text(TINY)
     return path
+
+
+@pytest.fixture
+def masked(ssa, babyberta_tokenizer):
+    """make(sentences): `ssa` in a folder with config.toml (TINY_MASKED), train.txt and tokenizer.json."""
+
+    def make(sentences):
+        (ssa.folder / "train.txt").write_text("\n".join(sentences) + "\n")
+        babyberta_tokenizer(ssa.folder / "tokenizer.json", sentences)
+        (ssa.folder / "config.toml").write_text(TINY_MASKED)
+        return ssa
+
+    return make
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ struct EvalArguments {
 std::string names_of(const std::vector<EvalSuite>& suites, const std::string& task) {
   std::vector<std::string> names;
   for (const EvalSuite& suite : suites) {
-    if (task.starts_with(suite.tasks)) names.push_back(suite.name);
+    if (suite.info->is_for(task)) names.emplace_back(suite.info->name);
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -49,9 +49,9 @@ std::string names_of(const std::vector<EvalSuite>& suites, const std::string& ta
 const EvalSuite& chosen_suite(const EvalArguments& arguments, const std::string& task) {
   const auto& suites = arguments.suites;
   const auto found = std::ranges::find_if(suites, [&](const EvalSuite& suite) {
-    return arguments.suite.empty() ? task.starts_with(suite.tasks) : suite.name == arguments.suite;
+    return arguments.suite.empty() ? suite.info->is_for(task) : suite.info->name == arguments.suite;
   });
-  if (found == suites.end() || !task.starts_with(found->tasks)) {
+  if (found == suites.end() || !found->info->is_for(task)) {
     throw std::invalid_argument(
         fmt::format("--suite {}: no such suite for a model of {}; there is {}", arguments.suite,
                     task, names_of(suites, task)));
@@ -61,7 +61,8 @@ const EvalSuite& chosen_suite(const EvalArguments& arguments, const std::string&
     for (const CLI::Option* option : other.group->get_options()) {
       if (option->count() == 0) continue;
       throw std::invalid_argument(fmt::format("{}: belongs to --suite {}, not to {}",
-                                              option->get_name(), other.name, found->name));
+                                              option->get_name(), other.info->name,
+                                              found->info->name));
     }
   }
   return *found;
@@ -74,12 +75,12 @@ void evaluate(const EvalArguments& arguments) {
   suite.check(run.config);
   const LoadedModel loaded = load_model(run, arguments.checkpoint);
   fmt::print("{}: {}, score {}, step {}; suite {}\n", run.folder.string(), task,
-             run.config.model.score, loaded.step, suite.name);
-  Json out = {{"schema", 1},         {"suite", suite.name},
+             run.config.model.score, loaded.step, suite.info->name);
+  Json out = {{"schema", 1},         {"suite", suite.info->name},
               {"task", task},        {"score", run.config.model.score},
               {"step", loaded.step}, {"score_parameters", score_parameters_json(*loaded.model)}};
   out.update(suite.evaluate(run.config, *loaded.model));
-  const fs::path file = run.folder / "evals" / fmt::format("{}.json", suite.name);
+  const fs::path file = run.folder / "evals" / fmt::format("{}.json", suite.info->name);
   fs::create_directories(file.parent_path());
   write_json(file, out);
   fmt::print("\nAll figures: {}\n", file.string());
@@ -96,7 +97,7 @@ void add_eval(CLI::App& app, int&) {
   arguments->suites = suites(app);
   std::vector<std::string> known;
   for (const EvalSuite& one : arguments->suites) {
-    known.push_back(fmt::format("{} = {}", one.name, one.help));
+    known.push_back(fmt::format("{} = {}", one.info->name, one.info->help));
   }
   suite->description(fmt::format("what is measured: {} (default: the first one for the run's task)",
                                  fmt::join(known, ", ")));

@@ -157,9 +157,7 @@ std::vector<EvalSuite> icl_shift_suites(CLI::App& app) {
   list("--coefficients", arguments->own.coefficients,
        "standard deviations of a and b (icl-linear), also of `grid` and `both`");
   list("--huge", arguments->own.huge, "planted values");
-  return {{.name = "icl-shift",
-           .help = "in-context tasks under shifts",
-           .tasks = "icl-",
+  return {{.info = find_suite("icl-shift"),
            .group = &group,
            .check = [arguments](const Config& config) { options_for(*arguments, config); },
            .evaluate = [arguments](const Config& config,

@@ -33,25 +33,20 @@ struct PairArguments {
 };
 
 struct PairSuite {
-  const char* name;
-  const char* help;
-  const char* data;
+  const SuiteInfo* info;
   std::vector<Paradigm> (*read)(const fs::path& folder);
   SentenceScore score;
   const char* reference;  ///< column scoring_method of the published values; null: there are none
 };
 
-constexpr PairSuite kSuites[] = {
-    {"zorro", "Zorro by the mean cross-entropy of whole sentences", "zorro/sentences", read_zorro,
-     SentenceScore::holistic, "holistic"},
-    {"zorro-mlm", "Zorro by pseudo-log-likelihood", "zorro/sentences", read_zorro,
-     SentenceScore::pseudo_log_likelihood, "mlm"},
-    {"blimp-mlm", "BLiMP by pseudo-log-likelihood", "tasks/blimp", read_blimp,
-     SentenceScore::pseudo_log_likelihood, nullptr},
+constexpr PairSuite kPairSuites[] = {
+    {find_suite("zorro"), read_zorro, SentenceScore::holistic, "holistic"},
+    {find_suite("zorro-mlm"), read_zorro, SentenceScore::pseudo_log_likelihood, "mlm"},
+    {find_suite("blimp-mlm"), read_blimp, SentenceScore::pseudo_log_likelihood, nullptr},
 };
 
 fs::path folder_of(const PairArguments& arguments, const PairSuite& suite) {
-  return find_data(arguments.data.empty() ? suite.data : arguments.data, "--data");
+  return find_data(arguments.data.empty() ? suite.info->data : arguments.data, "--data");
 }
 
 /// What others published (reference_accuracy_mean.csv beside the sentences, where there is one):
@@ -179,10 +174,8 @@ std::vector<EvalSuite> minimal_pair_suites(CLI::App& app) {
   group.add_option("--sentences", arguments->sentences,
                    "file for the score of every sentence, tab-separated");
   std::vector<EvalSuite> suites;
-  for (const PairSuite& suite : kSuites) {
-    suites.push_back({.name = suite.name,
-                      .help = suite.help,
-                      .tasks = "mlm",
+  for (const PairSuite& suite : kPairSuites) {
+    suites.push_back({.info = suite.info,
                       .group = &group,
                       .check = [arguments, &suite](const Config&) { check(*arguments, suite); },
                       .evaluate =

@@ -1,11 +1,11 @@
-// What `ssa eval --suite` chooses from. Suites come from one file a kind, and eval.cc lists them.
+// How the suites of eval/suites.h are run. They come from one file a kind, and eval.cc lists these.
 #pragma once
 
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "config/config.h"
+#include "eval/suites.h"
 #include "model/model.h"
 
 namespace CLI {
@@ -15,10 +15,8 @@ class App;
 namespace ssa {
 
 struct EvalSuite {
-  std::string name;
-  std::string help;   ///< a few words
-  std::string tasks;  ///< what the names of its runs' tasks begin with
-  CLI::App* group;    ///< its flags, refused with suites of another group
+  const SuiteInfo* info;
+  CLI::App* group;  ///< its flags, refused with suites of another group
   /// Refuses bad options before the model is loaded.
   std::function<void(const Config&)> check;
   /// Prints what a reader wants to see and returns what evals/NAME.json holds beside what every

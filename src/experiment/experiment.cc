@@ -9,6 +9,7 @@
 
 #include "config/toml.h"
 #include "eval/icl_shift.h"
+#include "eval/suites.h"
 
 namespace ssa {
 namespace {
@@ -177,7 +178,7 @@ void check_evaluation(const Experiment& experiment) {
   for (const Cell& cell : experiment.cells) {
     for (const std::string& evaluation : experiment.settings.evaluations) {
       const std::string& task = cell.config.task.name;
-      if (task.starts_with("icl-") == (evaluation == "icl-shift")) continue;
+      if (find_suite(evaluation)->is_for(task)) continue;
       refuse(fmt::format("{}: experiment.evaluations: {} is not for task.name = \"{}\"",
                          experiment.file.string(), evaluation, task));
     }
@@ -243,6 +244,12 @@ std::filesystem::path Cell::run() const {
 }
 
 std::string Cell::name() const { return fmt::format("{} {} seed {}", variant, score, seed); }
+
+std::vector<std::string> suite_names() {
+  std::vector<std::string> names;
+  for (const SuiteInfo& suite : kSuites) names.emplace_back(suite.name);
+  return names;
+}
 
 Experiment load_experiment(const std::filesystem::path& path, const Settings& overrides) {
   toml::table table = read_toml(path);

@@ -20,6 +20,9 @@ namespace ssa {
 /// The score that differences are taken to.
 inline constexpr std::string_view kBaselineScore = "softmax";
 
+/// Names of every evaluation suite, in the order of the list.
+std::vector<std::string> suite_names();
+
 struct ExperimentConfig {
   static constexpr std::string_view kSection = "experiment";
 
@@ -38,9 +41,7 @@ struct ExperimentConfig {
                 .help = "scoring functions, or labels of [scores.LABEL]; \"*\" is every function"},
           &C::scores);
     visit(Field{.name = "seeds", .help = "how many: seeds 1, 2, …", .least = 1}, &C::seeds);
-    visit(Field{.name = "evaluations",
-                .help = "what is measured",
-                .choices = {"icl-shift", "zorro", "zorro-mlm", "blimp-mlm"}},
+    visit(Field{.name = "evaluations", .help = "what is measured", .choices = suite_names()},
           &C::evaluations);
     visit(
         Field{.name = "metrics",

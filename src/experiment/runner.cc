@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "data/data_file.h"
+#include "eval/suites.h"
 #include "experiment/child_processes.h"
 #include "train/files.h"
 #include "train/run_folder.h"
@@ -226,6 +228,20 @@ Json complete(const Json& stored, const std::string& origin) {
   return to_json(config_from_json(stored, origin));
 }
 
+/// Files that a cell or its evaluation would miss after hours: throws find_data's error.
+void find_all_data(const std::vector<Work>& work) {
+  for (const Work& left : work) {
+    for (const std::string& evaluation : left.evaluations) {
+      const SuiteInfo& suite = *find_suite(evaluation);
+      if (suite.data != nullptr) find_data(suite.data, "experiment.evaluations: " + evaluation);
+    }
+    const TaskConfig& task = left.cell.config.task;
+    if (!task.tokenizer.empty()) find_data(task.tokenizer, "task.tokenizer");
+    for (const std::string& file : task.text) find_data(file, "task.text");
+    for (const std::string& file : task.validation_text) find_data(file, "task.validation_text");
+  }
+}
+
 std::int64_t cores() { return std::max<std::int64_t>(1, std::thread::hardware_concurrency()); }
 
 }  // namespace
@@ -293,6 +309,7 @@ std::int64_t default_jobs(const Experiment& experiment) {
 
 RunOutcome run_cells(const Experiment& experiment, const std::vector<Work>& work,
                      const std::vector<CellResult>& finished, const CellRunner& runner) {
+  find_all_data(work);
   return ExperimentRun(experiment, work, finished, runner).run();
 }
 

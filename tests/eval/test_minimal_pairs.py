@@ -5,28 +5,8 @@ import json
 
 import pytest
 import torch
+from conftest import TINY_MASKED
 from transformers import PreTrainedTokenizerFast, RobertaForMaskedLM
-
-CONFIG = """
-[model]
-preset = "babyberta-tiny"
-score = "softmax"
-vocabulary = 400
-
-[task]
-name = "mlm"
-tokenizer = "tokenizer.json"
-text = ["train.txt"]
-validation_text = ["train.txt"]
-least_words = 1
-
-[train]
-steps = 30
-batch = 4
-learning_rate = 3e-3
-eval_batches = 1
-threads = 1
-"""
 
 SENTENCES = [
     "the dog likes the cats .",
@@ -48,19 +28,17 @@ PAIRS = {  # ungrammatical first
 
 
 @pytest.fixture
-def trained(ssa, babyberta_tokenizer):
-    (ssa.folder / "train.txt").write_text("\n".join(SENTENCES) + "\n")
-    babyberta_tokenizer(ssa.folder / "tokenizer.json", SENTENCES)
-    (ssa.folder / "config.toml").write_text(CONFIG)
+def trained(masked):
+    ssa = masked(SENTENCES)
     (ssa.folder / "zorro").mkdir()
     for name, lines in PAIRS.items():
         (ssa.folder / "zorro" / f"{name}.txt").write_text("\n".join(lines) + "\n")
-    ssa("train", "config.toml", "--out", "run", "--quiet")
+    ssa("train", "config.toml", "--score", "softmax", "--out", "run", "--quiet")
     return ssa
 
 
 def hugging_face(folder):
-    model = RobertaForMaskedLM.from_pretrained(folder / "run/checkpoints/step-30").eval()
+    model = RobertaForMaskedLM.from_pretrained(folder / "run/checkpoints/step-60").eval()
     return model, PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
 
 
@@ -148,7 +126,7 @@ def test_the_real_zorro(ssa, real_data, monkeypatch):
     """All paradigms are read, beside the published values; an untrained model is near chance."""
     monkeypatch.setenv("SSA_DATA", str(real_data.resolve()))
     (ssa.folder / "config.toml").write_text(
-        CONFIG.replace("vocabulary = 400", "vocabulary = 8192")
+        TINY_MASKED.replace("vocabulary = 400", "vocabulary = 8192")
         .replace('"tokenizer.json"', '"babyberta/tokenizer.json"')
         .replace('"train.txt"', '"aochildes/dev.txt"')
     )

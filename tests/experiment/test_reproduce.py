@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -310,6 +311,18 @@ def test_configs_run_shrunk(ssa, config, request, monkeypatch):
     assert "smoke run, no verdict" in done.stdout
     table = json.loads((ssa.folder / "out/table.json").read_text())
     assert {row["variant"] for row in table} == set(variants_of(ssa, config))
+
+
+def test_data_that_are_missing_are_missed_before_the_first_cell(ssa, small_data, monkeypatch):
+    (config,) = (path for path in CONFIGS if path.stem == "babyberta-small")
+    monkeypatch.setenv("SSA_DATA", str(small_data))
+    shutil.rmtree(small_data / "zorro")
+    refused = ssa("reproduce", config, "--out", "out", "--smoke", code=1).stderr
+    assert 'experiment.evaluations: zorro: there is neither "zorro/sentences"' in refused
+    assert not (ssa.folder / "out/runs").exists()
+    monkeypatch.setenv("SSA_DATA", "nowhere")
+    assert "neither" in ssa("reproduce", config, "--out", "out", "--smoke", code=1).stderr
+    assert "12 cells, 12 left" in ssa("reproduce", config, "--out", "out", "--list").stdout
 
 
 def test_the_sweep_holds_fixed_what_it_says(ssa):

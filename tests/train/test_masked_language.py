@@ -4,37 +4,12 @@ import json
 
 import pytest
 
-CONFIG = """
-[model]
-preset = "babyberta-tiny"
-vocabulary = 400
-
-[task]
-name = "mlm"
-tokenizer = "tokenizer.json"
-text = ["train.txt"]
-validation_text = ["train.txt"]
-
-[train]
-steps = 60
-batch = 8
-learning_rate = 3e-3
-log_interval = 1
-eval_interval = 30
-eval_batches = 1
-checkpoint_interval = 20
-threads = 1
-"""
-
 SENTENCES = ["the dog likes the cats .", "the dogs like the cat .", "where is the dog ?", "ring a ring o' roses"]
 
 
 @pytest.fixture
-def text(ssa, babyberta_tokenizer):
-    (ssa.folder / "train.txt").write_text("\n".join(SENTENCES) + "\n")
-    babyberta_tokenizer(ssa.folder / "tokenizer.json", SENTENCES)
-    (ssa.folder / "config.toml").write_text(CONFIG)
-    return ssa
+def text(masked):
+    return masked(SENTENCES)
 
 
 def lines_of(ssa, run):
