@@ -152,7 +152,8 @@ void check(const Config& config, const std::string& origin) {
     refuse(fmt::format("{}: task.points_start = {} is above task.points_end = {}", origin,
                        task.points_start, task.points_end));
   }
-  if (model.input == "scalar" && 2 * task.points_end > model.max_positions) {
+  if (task.name.starts_with("icl-") && model.input == "scalar" &&
+      2 * task.points_end > model.max_positions) {
     refuse(
         fmt::format("{}: task.points_end = {} makes sequences of {} tokens, but "
                     "model.max_positions = {}",

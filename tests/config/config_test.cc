@@ -242,6 +242,7 @@ TEST(Config, ValuesThatDoNotGoTogetherAreRefused) {
   EXPECT_EQ(
       error_of("[model]\nmax_positions = 80"),
       "x.toml: task.points_end = 41 makes sequences of 82 tokens, but model.max_positions = 80");
+  EXPECT_EQ(error_of("[model]\nmax_positions = 80\n[task]\nname = \"mlm\""), "");
   EXPECT_EQ(error_of("[train]\nsteps = 5\nwarmup_steps = 6"),
             "x.toml: train.warmup_steps = 6 is above train.steps = 5");
 }
