@@ -2,9 +2,12 @@
 
 import os
 import subprocess
+import sys
+from itertools import islice
 from pathlib import Path
 
 import pytest
+import tomllib
 
 # A model and a course so small that a run takes a second.
 TINY = """
@@ -52,6 +55,31 @@ learning_rate = 3e-3
 log_interval = 1
 eval_interval = 30
 eval_batches = 1
+checkpoint_interval = 20
+threads = 1
+"""
+
+# A language model of the same kind; the test makes tokenizer.json and the tokens train and held-out.
+TINY_LANGUAGE = """
+[model]
+preset = "nemotron-tiny"
+vocabulary = 400
+max_positions = 32
+init_std = 0.1
+
+[task]
+name = "lm"
+tokenizer = "tokenizer.json"
+tokens = ["train"]
+validation_tokens = ["train-held-out"]
+
+[train]
+steps = 60
+batch = 4
+learning_rate = 1e-2
+log_interval = 1
+eval_interval = 30
+eval_batches = 2
 checkpoint_interval = 20
 threads = 1
 """
@@ -111,14 +139,47 @@ def small_data(real_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     for name in ("babyberta", "tokenizers"):
         (folder / name).symlink_to((real_data / name).resolve())
-    texts = [real_data / "aochildes/train.txt", real_data / "aochildes/dev.txt"]
-    texts += [real_data / "wikipedia/wikisplit_sentences.txt", *(real_data / "zorro/sentences").glob("*.txt")]
-    for text in texts:
-        copy = folder / text.relative_to(real_data)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        lines = text.read_text().splitlines(keepends=True)
-        copy.write_text("".join(lines[: 8 if "zorro" in text.parts else 200]))
+    texts = {
+        200: ["aochildes/train.txt", "aochildes/dev.txt", "wikipedia/wikisplit_sentences.txt"]
+        + ["web_and_books/books_valid.txt", "web_and_books/fineweb_edu_sample_valid.txt"],
+        8: ["zorro/sentences/*.txt", "tasks/*.jsonl", "tasks/blimp/*.jsonl", "*/*_valid.jsonl"],
+    }
+    for count, patterns in texts.items():
+        for text in (path for pattern in patterns for path in real_data.glob(pattern)):
+            copy = folder / text.relative_to(real_data)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            with text.open() as lines:
+                copy.write_text("".join(islice(lines, count)))
     return folder
+
+
+@pytest.fixture
+def data_for(ssa, request, monkeypatch):
+    """data_for(config): what a config of the project reads, small: SSA_DATA, and for task lm the tokens it names."""
+
+    def find(name):
+        own = ssa.folder / name
+        return own if own.exists() else Path(os.environ["SSA_DATA"]) / name
+
+    def make(config):
+        task = tomllib.loads(config.read_text())["task"]
+        if task.get("name") not in ("lm", "mlm"):
+            return
+        monkeypatch.setenv("SSA_DATA", str(request.getfixturevalue("small_data")))
+        if task["name"] == "mlm":
+            return
+        text = ssa.folder / "text.txt"
+        text.write_text("look !\n".join(f"{i} birds see a fish .\n" * 90 for i in range(40)))
+        (ssa.folder / "tokens").mkdir()
+        flags = ["--out", task["tokens"][0], "--held-out", 0.5, "--document-line", "look !"]
+        if "merges" in task:
+            flags += ["--merges", find(task["merges"])]
+        else:  # a tokenizer of one's own
+            monkeypatch.setenv("SSA_PYTHON", sys.executable)
+            ssa("tokenizer", "train", text, "--vocabulary", 512, "-o", task["tokenizer"])
+        ssa("data", "tokenize", text, "--tokenizer", find(task["tokenizer"]), *flags)
+
+    return make
 
 
 @pytest.fixture
@@ -137,6 +198,21 @@ def masked(ssa, babyberta_tokenizer):
         (ssa.folder / "train.txt").write_text("\n".join(sentences) + "\n")
         babyberta_tokenizer(ssa.folder / "tokenizer.json", sentences)
         (ssa.folder / "config.toml").write_text(TINY_MASKED)
+        return ssa
+
+    return make
+
+
+@pytest.fixture
+def language(ssa, babyberta_tokenizer):
+    """make(documents): `ssa` in a folder with config.toml (TINY_LANGUAGE), tokenizer.json, train.txt and its tokens."""
+
+    def make(documents):
+        (ssa.folder / "train.txt").write_text("\n<|endoftext|>\n".join(documents) + "\n")
+        babyberta_tokenizer(ssa.folder / "tokenizer.json", documents)
+        (ssa.folder / "config.toml").write_text(TINY_LANGUAGE)
+        tokenize = ["--tokenizer", "tokenizer.json", "--out", "train", "--held-out", "0.2"]
+        ssa("data", "tokenize", "train.txt", *tokenize)
         return ssa
 
     return make

@@ -18,7 +18,8 @@ enum class RandomStream : std::uint32_t {
   training = 1,
   validation = 2,
   evaluation = 3,
-  order = 4
+  order = 4,
+  generation = 5
 };
 
 namespace random_internal {

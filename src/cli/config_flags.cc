@@ -32,7 +32,9 @@ void add_config_flags(CLI::App& app, Settings& settings) {
         settings.push_back({section_name, key, parse_text(like, text), flag});
       };
       app.add_option_function<std::string>(
-             flag, note, fmt::format("{} ({})", field.help, accepts(initial, field)))
+             flag, note,
+             fmt::format("{}{}{} ({})", field.tasks, field.tasks.empty() ? "" : ": ", field.help,
+                         accepts(initial, field)))
           ->type_name("")
           ->default_str(flag_text(initial))
           ->group(fmt::format("[{}] over the TOML file's values", section_name));

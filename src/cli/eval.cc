@@ -15,6 +15,7 @@
 #include "cli/eval_suite.h"
 #include "cli/whole_number.h"
 #include "eval/model_json.h"
+#include "tasks/language_task.h"
 #include "train/files.h"
 #include "train/run_folder.h"
 
@@ -24,9 +25,19 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<EvalSuite> suites(CLI::App& app) {
-  std::vector<EvalSuite> all;
-  for (const auto add : {icl_shift_suites, minimal_pair_suites}) {
-    std::ranges::move(add(app), std::back_inserter(all));
+  std::vector<EvalSuite> all = icl_shift_suites(app);
+  const auto language = std::make_shared<LanguageArguments>();
+  language->group = app.add_option_group("With suites for models of text");
+  language->group
+      ->add_option("--precision", language->precision,
+                   "of matrix products and attention: float32 or bfloat16")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->capture_default_str();
+  language->group->add_option("--end-token", language->end_token,
+                              "of decoders: the token that ends a document and stands before each "
+                              "text (default: <|endoftext|> or </s>)");
+  for (const auto add : {perplexity_suites, zero_shot_suites, minimal_pair_suites}) {
+    std::ranges::move(add(app, language), std::back_inserter(all));
   }
   return all;
 }
@@ -57,20 +68,25 @@ const EvalSuite& chosen_suite(const EvalArguments& arguments, const std::string&
                     task, names_of(suites, task)));
   }
   for (const EvalSuite& other : suites) {
-    if (other.group == found->group) continue;
-    for (const CLI::Option* option : other.group->get_options()) {
-      if (option->count() == 0) continue;
-      throw std::invalid_argument(fmt::format("{}: belongs to --suite {}, not to {}",
-                                              option->get_name(), other.info->name,
-                                              found->info->name));
+    for (const CLI::App* group : other.groups) {
+      if (std::ranges::find(found->groups, group) != found->groups.end()) continue;
+      for (const CLI::Option* option : group->get_options()) {
+        if (option->count() == 0) continue;
+        throw std::invalid_argument(fmt::format("{}: belongs to --suite {}, not to {}",
+                                                option->get_name(), other.info->name,
+                                                found->info->name));
+      }
     }
   }
   return *found;
 }
 
 void evaluate(const EvalArguments& arguments) {
-  const Run run = open_run(arguments.run);
+  Run run = open_run(arguments.run);
   const std::string& task = run.config.task.name;
+  if (!run.config.task.tokenizer.empty()) {
+    require_same_data(run, {{"task.tokenizer", hash_tokenizer(run.config.task)}});
+  }
   const EvalSuite& suite = chosen_suite(arguments, task);
   suite.check(run.config);
   const LoadedModel loaded = load_model(run, arguments.checkpoint);

@@ -158,7 +158,7 @@ std::vector<EvalSuite> icl_shift_suites(CLI::App& app) {
        "standard deviations of a and b (icl-linear), also of `grid` and `both`");
   list("--huge", arguments->own.huge, "planted values");
   return {{.info = find_suite("icl-shift"),
-           .group = &group,
+           .groups = {&group},
            .check = [arguments](const Config& config) { options_for(*arguments, config); },
            .evaluate = [arguments](const Config& config,
                                    Model& model) { return evaluate(*arguments, config, model); }}};

@@ -1,4 +1,4 @@
-// `ssa eval --suite zorro`, `zorro-mlm` and `blimp-mlm`: what a masked language model makes of
+// `ssa eval --suite zorro`, `zorro-mlm`, `blimp-mlm` and `blimp`: what a language model makes of
 // minimal pairs.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -11,6 +11,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 
@@ -19,6 +20,7 @@
 #include "data/file_hash.h"
 #include "eval/minimal_pairs.h"
 #include "model/autocast.h"
+#include "tasks/language_task.h"
 #include "train/files.h"
 
 namespace ssa {
@@ -27,23 +29,45 @@ namespace {
 namespace fs = std::filesystem;
 
 struct PairArguments {
+  SharedLanguageArguments language;
   std::string data;  ///< empty: the suite's own
-  std::string precision = "float32";
   fs::path sentences;
 };
 
 struct PairSuite {
   const SuiteInfo* info;
   std::vector<Paradigm> (*read)(const fs::path& folder);
-  SentenceScore score;
+  std::optional<SentenceScore> score;  ///< of masked models; none: a decoder's log-likelihood
+  const char* scoring;                 ///< its name in evals/NAME.json
   const char* reference;  ///< column scoring_method of the published values; null: there are none
 };
 
 constexpr PairSuite kPairSuites[] = {
-    {find_suite("zorro"), read_zorro, SentenceScore::holistic, "holistic"},
-    {find_suite("zorro-mlm"), read_zorro, SentenceScore::pseudo_log_likelihood, "mlm"},
-    {find_suite("blimp-mlm"), read_blimp, SentenceScore::pseudo_log_likelihood, nullptr},
+    {find_suite("zorro"), read_zorro, SentenceScore::holistic, "holistic", "holistic"},
+    {find_suite("zorro-mlm"), read_zorro, SentenceScore::pseudo_log_likelihood,
+     "pseudo-log-likelihood", "mlm"},
+    {find_suite("blimp-mlm"), read_blimp, SentenceScore::pseudo_log_likelihood,
+     "pseudo-log-likelihood", nullptr},
+    {find_suite("blimp"), read_blimp, std::nullopt, "log-likelihood", nullptr},
 };
+
+std::vector<ParadigmResult> results_of(const PairArguments& arguments, const PairSuite& suite,
+                                       const Config& config, Model& model,
+                                       const std::vector<Paradigm>& paradigms) {
+  const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  const auto report = [&](std::int64_t done, std::int64_t all) {
+    if (terminal) fmt::print(stderr, "\r{} of {} sentences{}", done, all, done == all ? "\n" : "");
+  };
+  const Autocast autocast(arguments.language->precision);
+  const std::int64_t longest = config.model.max_positions;
+  if (suite.score) {
+    const auto tokenizer = Tokenizer::read(find_data(config.task.tokenizer, "task.tokenizer"));
+    return evaluate_minimal_pairs(model, tokenizer, longest, paradigms, *suite.score, report);
+  }
+  const auto encoder = read_encoder(config);
+  const EndToken end = find_end_token(*encoder, arguments.language->end_token);
+  return evaluate_minimal_pairs(model, *encoder, end.id, longest, paradigms, report);
+}
 
 fs::path folder_of(const PairArguments& arguments, const PairSuite& suite) {
   return find_data(arguments.data.empty() ? suite.info->data : arguments.data, "--data");
@@ -121,21 +145,15 @@ Json evaluate(const PairArguments& arguments, const PairSuite& suite, const Conf
   using Clock = std::chrono::steady_clock;
   const fs::path folder = folder_of(arguments, suite);
   const std::vector<Paradigm> paradigms = suite.read(folder);
-  const Tokenizer tokenizer = Tokenizer::read(find_data(config.task.tokenizer, "task.tokenizer"));
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
   const auto start = Clock::now();
-  const Autocast autocast(arguments.precision);
   const std::vector<ParadigmResult> results =
-      evaluate_minimal_pairs(model, tokenizer, config.model.max_positions, paradigms, suite.score,
-                             [&](std::int64_t done, std::int64_t all) {
-                               if (terminal) fmt::print(stderr, "\r{} of {} sentences ", done, all);
-                             });
-  if (terminal) fmt::print(stderr, "\r{:40}\r", "");
+      results_of(arguments, suite, config, model, paradigms);
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   Json rows = to_json(results);
   const auto references = published(folder, suite);
   print_rows(rows, references);
-  fmt::print("{} paradigms in {:.1f} s, {}\n", results.size(), seconds, arguments.precision);
+  fmt::print("{} paradigms in {:.1f} s, {}\n", results.size(), seconds,
+             arguments.language->precision);
   if (!arguments.sentences.empty()) write_sentences(arguments.sentences, results);
   for (const auto& [paradigm, accuracy] : references) {
     rows.push_back({{"paradigm", paradigm},
@@ -148,35 +166,30 @@ Json evaluate(const PairArguments& arguments, const PairSuite& suite, const Conf
     if (entry.is_regular_file()) files.push_back(entry.path());
   }
   std::ranges::sort(files);
-  return {
-      {"scoring", suite.score == SentenceScore::holistic ? "holistic" : "pseudo-log-likelihood"},
-      {"precision", arguments.precision},
-      {"data", hash_files(files)},
-      {"chance", 50},
-      {"majority", 50},
-      {"seconds", seconds},
-      {"rows", rows}};
+  return {{"scoring", suite.scoring},
+          {"precision", arguments.language->precision},
+          {"data", hash_files(files)},
+          {"chance", 50},
+          {"majority", 50},
+          {"seconds", seconds},
+          {"rows", rows}};
 }
 
 }  // namespace
 
-std::vector<EvalSuite> minimal_pair_suites(CLI::App& app) {
+std::vector<EvalSuite> minimal_pair_suites(CLI::App& app, const SharedLanguageArguments& language) {
   const auto arguments = std::make_shared<PairArguments>();
-  CLI::App& group = *app.add_option_group("With --suite zorro, zorro-mlm, blimp-mlm");
+  arguments->language = language;
+  CLI::App& group = *app.add_option_group("With --suite zorro, zorro-mlm, blimp-mlm, blimp");
   group.add_option("--data", arguments->data,
                    "folder of the sentences; a path is also looked for in the folder SSA_DATA "
                    "(default: zorro/sentences, tasks/blimp)");
-  group
-      .add_option("--precision", arguments->precision,
-                  "of matrix products and attention: float32 or bfloat16")
-      ->check(CLI::IsMember({"float32", "bfloat16"}))
-      ->capture_default_str();
   group.add_option("--sentences", arguments->sentences,
                    "file for the score of every sentence, tab-separated");
   std::vector<EvalSuite> suites;
   for (const PairSuite& suite : kPairSuites) {
     suites.push_back({.info = suite.info,
-                      .group = &group,
+                      .groups = {&group, language->group},
                       .check = [arguments, &suite](const Config&) { check(*arguments, suite); },
                       .evaluate =
                           [arguments, &suite](const Config& config, Model& model) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "config/config.h"
@@ -14,17 +16,29 @@ class App;
 
 namespace ssa {
 
+/// Flags that the suites for models of token ids share.
+struct LanguageArguments {
+  CLI::App* group;
+  std::string precision = "float32";
+  std::string end_token;  ///< empty: the vocabulary's own
+};
+
 struct EvalSuite {
   const SuiteInfo* info;
-  CLI::App* group;  ///< its flags, refused with suites of another group
-  /// Refuses bad options before the model is loaded.
-  std::function<void(const Config&)> check;
+  std::vector<CLI::App*> groups;  ///< of its flags; those of other groups are refused with it
+  /// Refuses bad options before the model is loaded. May let the model read longer sequences
+  /// (max_positions) where it has no weights for positions.
+  std::function<void(Config&)> check;
   /// Prints what a reader wants to see and returns what evals/NAME.json holds beside what every
   /// evaluation says of its run.
   std::function<Json(const Config&, Model&)> evaluate;
 };
 
+using SharedLanguageArguments = std::shared_ptr<const LanguageArguments>;
+
 std::vector<EvalSuite> icl_shift_suites(CLI::App& app);
-std::vector<EvalSuite> minimal_pair_suites(CLI::App& app);
+std::vector<EvalSuite> perplexity_suites(CLI::App& app, const SharedLanguageArguments& language);
+std::vector<EvalSuite> zero_shot_suites(CLI::App& app, const SharedLanguageArguments& language);
+std::vector<EvalSuite> minimal_pair_suites(CLI::App& app, const SharedLanguageArguments& language);
 
 }  // namespace ssa

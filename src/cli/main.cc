@@ -19,12 +19,14 @@ namespace ssa {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
-      {"train", "train a model on an in-context task, as a TOML file says", add_train},
+      {"train", "train a model on a task, as a TOML file says", add_train},
       {"eval", "measure a trained model: under distribution shifts, on minimal pairs", add_eval},
+      {"generate", "write text with a trained language model", add_generate},
       {"attention", "write the attention weights of trained models for one input", add_attention},
       {"reproduce", "train and evaluate a whole comparison: scores x seeds", add_reproduce},
       {"theory", "measure the two theorems on scores and their growth", add_theory},
       {"tokenizer", "turn text into token ids and back; make a tokenizer", add_tokenizer},
+      {"data", "turn text files into memory-mapped token shards", add_data},
       {"scores", "list the scoring functions with formula and parameters", add_scores},
       {"info", "show versions, instruction set, threads and libraries", add_info},
   };

@@ -22,6 +22,7 @@
 
 #include "cli/command.h"
 #include "data/lines.h"
+#include "data/text_encoder.h"
 
 namespace ssa {
 namespace fs = std::filesystem;
@@ -31,9 +32,7 @@ struct TokenizerOptions {
   fs::path tokenizer, merges, input;
   bool jsonl = false, no_special = false, keep_special = false, speed = false;
 
-  Tokenizer read() const {
-    return merges.empty() ? Tokenizer::read(tokenizer) : Tokenizer::read(tokenizer, merges);
-  }
+  std::unique_ptr<TextEncoder> read() const { return read_text_encoder(tokenizer, merges); }
 };
 
 /// Standard output in large pieces: a line at a time costs more than encoding it.
@@ -69,14 +68,14 @@ std::string json_text(const std::string& line) {
 
 void encode(const TokenizerOptions& options) {
   using Clock = std::chrono::steady_clock;
-  const Tokenizer tokenizer = options.read();
+  const auto tokenizer = options.read();
   Output output;
   std::int64_t lines = 0, bytes = 0;
   Clock::duration time{};
   for_each_line(options.input, [&](const std::string& line) {
     const std::string text = options.jsonl ? json_text(line) : line;
     const auto start = Clock::now();
-    const std::vector<TokenId> ids = tokenizer.encode(text, !options.no_special);
+    const std::vector<TokenId> ids = tokenizer->encode(text, !options.no_special);
     time += Clock::now() - start;
     ++lines;
     bytes += static_cast<std::int64_t>(text.size());
@@ -110,10 +109,10 @@ std::vector<TokenId> parse_ids(std::string_view line) {
 }
 
 void decode(const TokenizerOptions& options) {
-  const Tokenizer tokenizer = options.read();
+  const auto tokenizer = options.read();
   Output output;
   for_each_line(options.input, [&](const std::string& line) {
-    const std::string text = tokenizer.decode(parse_ids(line), !options.keep_special);
+    const std::string text = tokenizer->decode(parse_ids(line), !options.keep_special);
     output.line(options.jsonl ? nlohmann::json(text).dump() : text);
   });
   output.flush();
@@ -132,12 +131,26 @@ std::string named(const TokenizerSpec& spec, const std::vector<TokenId>& ids) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
+void row(const char* name, const std::string& value) { fmt::print("{:<15} {}\n", name, value); }
+
+void info_of_model(const TokenizerOptions& options) {
+  const auto tokenizer = options.read();
+  row("kind", "SentencePiece");
+  row("size", fmt::format("{} (largest id + 1)", tokenizer->size()));
+  for (const char* token : {"<unk>", "<s>", "</s>", "<pad>"}) {
+    if (const auto id = tokenizer->find(token)) row("token", fmt::format("{} {}", *id, token));
+  }
+}
+
 void info(const TokenizerOptions& options) {
-  const Tokenizer tokenizer = options.read();
+  if (is_sentence_piece(options.tokenizer)) {
+    info_of_model(options);
+    return;
+  }
+  const Tokenizer tokenizer = options.merges.empty()
+                                  ? Tokenizer::read(options.tokenizer)
+                                  : Tokenizer::read(options.tokenizer, options.merges);
   const TokenizerSpec& spec = tokenizer.spec();
-  const auto row = [](const char* name, const std::string& value) {
-    fmt::print("{:<15} {}\n", name, value);
-  };
   row("kind", "byte-level BPE");
   row("size", fmt::format("{} (largest id + 1)", tokenizer.size()));
   row("merges", fmt::format("{}", spec.merges.size()));
@@ -186,7 +199,7 @@ CLI::App& add_work(CLI::App& app, const char* name, const char* help,
   CLI::App& command = *app.add_subcommand(name, help);
   command
       .add_option("tokenizer", options->tokenizer,
-                  "tokenizer.json, or a vocab.json together with --merges")
+                  "tokenizer.json, a .model of SentencePiece, or a vocab.json with --merges")
       ->required();
   command.add_option("--merges", options->merges, "merges.txt of a vocab.json");
   command.callback([options, work] { work(*options); });

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <tuple>
 
 #include "config/toml.h"
 
@@ -86,6 +85,14 @@ void check_score(const ModelConfig& model, const std::string& origin) {
       }
     }
   }
+  if (score.family != ScoreFamily::kPhi && model.score_kernel == "fused") {
+    refuse(fmt::format("{}: model.score_kernel = \"fused\": {} has no fused kernel", origin,
+                       score.name));
+  }
+  if (score.family == ScoreFamily::kLinear && model.dropout > 0) {
+    refuse(fmt::format("{}: model.dropout = {}: {} has no attention weights to drop out", origin,
+                       model.dropout, score.name));
+  }
   if (score.family == ScoreFamily::kLinear) {
     if (!model.score_trained.empty()) {
       refuse(fmt::format("{}: model.score_trained: {} of {} is fixed and cannot be trained", origin,
@@ -106,7 +113,8 @@ void check_score(const ModelConfig& model, const std::string& origin) {
   }
 }
 
-/// Models of token ids are post-norm with learned positions (BERT); other forms are not built yet.
+/// Models of token ids are encoders (BERT: norms after, both directions) or decoders (GPT: norms
+/// before, causal); other combinations are not built.
 void check_input(const ModelConfig& model, const std::string& origin) {
   if (model.input != "tokens") return;
   if (model.vocabulary == 0) {
@@ -117,16 +125,31 @@ void check_input(const ModelConfig& model, const std::string& origin) {
     refuse(fmt::format("{}: model.pad_id = {} is not below model.vocabulary = {}", origin,
                        model.pad_id, model.vocabulary));
   }
-  const std::tuple<const char*, std::string, const char*> needs[] = {
-      {"norm_place", model.norm_place, "after"}, {"positions", model.positions, "learned"}};
-  for (const auto& [key, value, needed] : needs) {
-    if (value != needed) {
-      refuse(fmt::format(
-          "{}: model.{} = \"{}\" is not built for model.input = \"tokens\", which needs "
-          "\"{}\"",
-          origin, key, value, needed));
-    }
+  const bool encoder = model.norm_place == "after";
+  const Json needs = encoder ? Json{{"positions", "learned"}, {"tied", true}, {"linear_bias", true}}
+                             : Json{{"causal", true}, {"token_types", 0}};
+  const Json all = section_to_json(model);
+  for (const auto& [key, needed] : needs.items()) {
+    if (all[key] == needed) continue;
+    refuse(
+        fmt::format("{}: model.{} = {} is not built for model.input = \"tokens\" with "
+                    "model.norm_place = \"{}\", which needs {}",
+                    origin, key, all[key].dump(), model.norm_place, needed.dump()));
   }
+}
+
+/// A value that nothing would read is a mistake.
+void check_belongs(const TaskConfig& task, const std::string& origin) {
+  const std::string kind = task.name.substr(0, task.name.find('-'));
+  const Json values = section_to_json(task), defaults = section_to_json(TaskConfig());
+  TaskConfig::fields([&](const Field& field, auto) {
+    const std::string key(field.name);
+    const bool fits = field.tasks.empty() || field.tasks == kind ||
+                      field.tasks.starts_with(kind + ",") || field.tasks.ends_with(", " + kind);
+    if (fits || values[key] == defaults[key]) return;
+    refuse(fmt::format("{}: task.{} belongs to tasks of {}, but task.name = \"{}\"", origin, key,
+                       field.tasks, task.name));
+  });
 }
 
 /// What no single field can tell.
@@ -141,13 +164,14 @@ void check(const Config& config, const std::string& origin) {
     refuse(fmt::format("{}: model.heads = {} is not a multiple of model.kv_heads = {}", origin,
                        model.heads, model.kv_heads));
   }
-  if (model.positions == "rope" && model.head_dim() % 2 != 0) {
+  if (model.positions == "rope" && (model.rotary_dim() % 2 != 0 || model.rotary_dim() == 0)) {
     refuse(
-        fmt::format("{}: model.positions = \"rope\" needs an even head dimension, but "
-                    "model.width / model.heads = {}",
-                    origin, model.head_dim()));
+        fmt::format("{}: model.positions = \"rope\" turns pairs of dimensions, but of a head's "
+                    "model.width / model.heads = {} it would turn {} (model.rotary_share = {})",
+                    origin, model.head_dim(), model.rotary_dim(), model.rotary_share));
   }
   check_input(model, origin);
+  check_belongs(task, origin);
   if (task.points_start > task.points_end) {
     refuse(fmt::format("{}: task.points_start = {} is above task.points_end = {}", origin,
                        task.points_start, task.points_end));
@@ -181,6 +205,31 @@ Json babyberta(int layers, int heads, int width, int vocabulary, int max_positio
           {"pad_id", 1},
           {"token_types", 2},
           {"dropout", 0.1}};
+}
+
+/// NVIDIA's Nemotron blocks (Parmar et al. 2024, arXiv 2402.16819), with one set of score
+/// parameters a layer as in the paper's decoder.
+Json nemotron(int layers, int heads, int kv_heads, int width, int vocabulary, int max_positions) {
+  return {{"layers", layers},
+          {"heads", heads},
+          {"kv_heads", kv_heads},
+          {"width", width},
+          {"activation", "relu-squared"},
+          {"linear_bias", false},
+          {"norm", "layer-1p"},
+          {"positions", "rope"},
+          {"rotary_share", 0.5},
+          {"max_positions", max_positions},
+          {"input", "tokens"},
+          {"vocabulary", vocabulary},
+          {"init_std", 0.0134},
+          {"score_share", "layer"}};
+}
+
+Json gpt2(int layers, int heads, int width, int vocabulary, int max_positions) {
+  return {{"layers", layers},  {"heads", heads},
+          {"width", width},    {"max_positions", max_positions},
+          {"input", "tokens"}, {"vocabulary", vocabulary}};
 }
 
 void apply_preset(Config& config, const std::string& name, const std::string& origin) {
@@ -230,6 +279,17 @@ std::span<const Preset> presets() {
        babyberta(8, 8, 256, 8192, 128)},
       {"babyberta-tiny", "RoBERTa blocks: 2 layers, 2 heads, width 32, 128 tokens",
        babyberta(2, 2, 32, 128, 32)},
+      {"nemotron-114m",
+       "Nemotron blocks as in the paper: 12 layers, 24 heads (8 of keys), width 768, 50256 tokens",
+       nemotron(12, 24, 8, 768, 50256, 1024)},
+      {"nemotron-small", "Nemotron blocks: 6 layers, 8 heads (4 of keys), width 256, 8192 tokens",
+       nemotron(6, 8, 4, 256, 8192, 256)},
+      {"nemotron-tiny", "Nemotron blocks: 2 layers, 4 heads (2 of keys), width 32, 256 tokens",
+       nemotron(2, 4, 2, 32, 256, 64)},
+      {"gpt2-124m", "GPT-2's smallest model: 12 layers, 12 heads, width 768, 50257 tokens",
+       gpt2(12, 12, 768, 50257, 1024)},
+      {"gpt2-tiny", "GPT-2 blocks over tokens: 2 layers, 2 heads, width 32, 256 tokens",
+       gpt2(2, 2, 32, 256, 64)},
   };
   return table;
 }

@@ -33,17 +33,20 @@ struct ModelConfig {
   bool mlp = true;
   std::int64_t mlp_width = 0;
   std::string activation = "gelu-tanh";
+  bool linear_bias = true;
   std::string norm = "layer";
   std::string norm_place = "before";
   double norm_epsilon = 1e-5;
   bool residual = true;
   bool causal = true;
   std::string positions = "learned";
+  double rotary_share = 1.0;
   std::int64_t max_positions = 512;
   std::string input = "scalar";
   std::int64_t vocabulary = 0;
   std::int64_t pad_id = 0;
   std::int64_t token_types = 0;
+  bool tied = true;
   double dropout = 0.0;
   double init_std = 0.02;
   std::string score = "ssa";
@@ -59,6 +62,10 @@ struct ModelConfig {
   /// mlp_width with its 0 resolved.
   std::int64_t hidden_width() const { return mlp_width == 0 ? 4 * width : mlp_width; }
   std::int64_t head_dim() const { return width / heads; }
+  /// Dimensions of a head that rotary positions turn.
+  std::int64_t rotary_dim() const {
+    return static_cast<std::int64_t>(rotary_share * static_cast<double>(head_dim()));
+  }
   /// Initial value of every parameter of the score, score_initial or the score's own.
   std::vector<double> initial_score_values() const;
   /// Whether that parameter of the score is trained: the score's own choice, score_frozen and
@@ -85,13 +92,18 @@ struct ModelConfig {
     visit(Field{.name = "mlp_width", .help = "hidden width of the MLP; 0 = 4 * width", .least = 0},
           &C::mlp_width);
     visit(Field{.name = "activation",
-                .help = "of the MLP: gelu = with the error function, gelu-tanh = its tanh form",
-                .choices = {"gelu", "gelu-tanh"}},
+                .help = "of the MLP: gelu = with the error function, gelu-tanh = its tanh form, "
+                        "relu-squared = max(x, 0)²",
+                .choices = {"gelu", "gelu-tanh", "relu-squared"}},
           &C::activation);
-    visit(Field{.name = "norm",
-                .help = "layer = LayerNorm of attention, MLP and read-out; none = no norm",
-                .choices = {"layer", "none"}},
-          &C::norm);
+    visit(Field{.name = "linear_bias", .help = "whether the linear layers of blocks have a bias"},
+          &C::linear_bias);
+    visit(
+        Field{.name = "norm",
+              .help = "layer = LayerNorm of attention, MLP and read-out; layer-1p = the same, its "
+                      "weight stored less 1, so that weight decay pulls it to 1; none = no norm",
+              .choices = {"layer", "layer-1p", "none"}},
+        &C::norm);
     visit(Field{.name = "norm_place",
                 .help = "before = norm of what attention and MLP read (GPT-2), after = norm of "
                         "their output with its residual (BERT)",
@@ -109,11 +121,16 @@ struct ModelConfig {
                 .help = "learned = a vector per position, rope = rotary, none = no positions",
                 .choices = {"learned", "rope", "none"}},
           &C::positions);
+    visit(Field{.name = "rotary_share",
+                .help = "share of a head's dimensions that rotary positions turn, the first ones",
+                .most = 1,
+                .above = 0},
+          &C::rotary_share);
     visit(Field{.name = "max_positions", .help = "longest sequence in tokens", .least = 1},
           &C::max_positions);
     visit(Field{.name = "input",
                 .help = "scalar = one number a token, read in and out by linear layers; tokens = "
-                        "ids, embedded, and logits over the vocabulary from the same embeddings",
+                        "ids, embedded, and logits over the vocabulary",
                 .choices = {"scalar", "tokens"}},
           &C::input);
     visit(Field{.name = "vocabulary", .help = "number of token ids (input = tokens)", .least = 0},
@@ -125,6 +142,10 @@ struct ModelConfig {
                         "(input = tokens); 0 = no such embedding",
                 .least = 0},
           &C::token_types);
+    visit(Field{.name = "tied",
+                .help = "whether the logits come from the token embeddings (input = tokens), or "
+                        "from a matrix of their own"},
+          &C::tied);
     visit(Field{.name = "dropout",
                 .help = "dropout of embeddings, attention weights and block outputs in training",
                 .least = 0,
@@ -170,8 +191,13 @@ struct TaskConfig {
   std::int64_t points_step = 2;
   std::int64_t points_interval = 2000;
   std::string tokenizer = "";
+  std::string merges = "";
   std::vector<std::string> text = {};
   std::vector<std::string> validation_text = {};
+  std::vector<std::string> tokens = {};
+  std::vector<std::string> validation_tokens = {};
+  std::int64_t length = 0;
+  std::string documents = "apart";
   std::string masking = "babyberta";
   double mask_probability = 0.15;
   std::int64_t least_words = 3;
@@ -182,55 +208,96 @@ struct TaskConfig {
   static void fields(Visit&& visit) {
     using C = TaskConfig;
     visit(Field{.name = "name",
-                .help = "in-context quantifier every, quantifier some, or linear function; or "
-                        "mlm = masked language modelling of text",
-                .choices = {"icl-every", "icl-some", "icl-linear", "mlm"},
+                .help = "in-context quantifier every, quantifier some, or linear function; lm = "
+                        "language modelling of tokens, mlm = masked language modelling of text",
+                .choices = {"icl-every", "icl-some", "icl-linear", "lm", "mlm"},
                 .flag = "task"},
           &C::name);
     visit(
         Field{.name = "sampler",
               .help = "inputs of the quantifier tasks: balanced = the answer flips at a uniformly "
                       "drawn position, plain = N(0,1), where every is nearly always false",
-              .choices = {"balanced", "plain"}},
+              .choices = {"balanced", "plain"},
+              .tasks = "icl"},
         &C::sampler);
     visit(Field{.name = "points_start",
                 .help = "curriculum: (x, y) pairs of a sequence at step 0",
-                .least = 1},
+                .least = 1,
+                .tasks = "icl"},
           &C::points_start);
-    visit(Field{.name = "points_end", .help = "curriculum: pairs at its end", .least = 1},
+    visit(Field{.name = "points_end",
+                .help = "curriculum: pairs at its end",
+                .least = 1,
+                .tasks = "icl"},
           &C::points_end);
-    visit(Field{.name = "points_step", .help = "curriculum: pairs added at a time", .least = 1},
+    visit(Field{.name = "points_step",
+                .help = "curriculum: pairs added at a time",
+                .least = 1,
+                .tasks = "icl"},
           &C::points_step);
-    visit(
-        Field{.name = "points_interval", .help = "curriculum: steps between additions", .least = 1},
-        &C::points_interval);
+    visit(Field{.name = "points_interval",
+                .help = "curriculum: steps between additions",
+                .least = 1,
+                .tasks = "icl"},
+          &C::points_interval);
     visit(Field{.name = "tokenizer",
-                .help = "mlm: tokenizer.json; a path is also looked for in the folder SSA_DATA"},
+                .help = "tokenizer.json, lm also a .model of SentencePiece; a path is also "
+                        "looked for in the folder SSA_DATA",
+                .tasks = "lm, mlm"},
           &C::tokenizer);
-    visit(Field{.name = "text", .help = "mlm: files of one sentence a line, to train on"},
-          &C::text);
-    visit(Field{.name = "validation_text", .help = "mlm: the same, held out"}, &C::validation_text);
+    visit(Field{.name = "merges",
+                .help = "merges.txt, where the tokenizer is a vocab.json",
+                .tasks = "lm"},
+          &C::merges);
+    visit(
+        Field{.name = "text", .help = "files of one sentence a line, to train on", .tasks = "mlm"},
+        &C::text);
+    visit(Field{.name = "validation_text", .help = "the same, held out", .tasks = "mlm"},
+          &C::validation_text);
+    visit(Field{.name = "tokens",
+                .help = "prefixes of what `ssa data tokenize` wrote, to train on; also looked "
+                        "for in the folder SSA_DATA",
+                .tasks = "lm"},
+          &C::tokens);
+    visit(Field{.name = "validation_tokens", .help = "the same, held out", .tasks = "lm"},
+          &C::validation_tokens);
+    visit(Field{.name = "length",
+                .help = "tokens of a training sequence; 0 = model.max_positions",
+                .least = 0,
+                .tasks = "lm"},
+          &C::length);
+    visit(Field{.name = "documents",
+                .help = "apart = a token sees those of its own document alone, across = it sees "
+                        "all of its sequence before it",
+                .choices = {"apart", "across"},
+                .tasks = "lm"},
+          &C::documents);
     visit(Field{.name = "masking",
-                .help = "mlm: babyberta = 90 % of chosen tokens masked, 10 % random, up to 10 "
+                .help = "babyberta = 90 % of chosen tokens masked, 10 % random, up to 10 "
                         "patterns a sentence, drawn beforehand; roberta = 80 % masked, 10 % "
                         "random, 10 % kept, drawn anew in every pass",
-                .choices = {"babyberta", "roberta"}},
+                .choices = {"babyberta", "roberta"},
+                .tasks = "mlm"},
           &C::masking);
     visit(Field{.name = "mask_probability",
-                .help = "mlm: with which a token is chosen",
+                .help = "with which a token is chosen",
                 .least = 0.001,
-                .most = 1},
+                .most = 1,
+                .tasks = "mlm"},
           &C::mask_probability);
     visit(Field{.name = "least_words",
-                .help = "mlm: words of a sentence; shorter ones are left out",
-                .least = 1},
+                .help = "words of a sentence; shorter ones are left out",
+                .least = 1,
+                .tasks = "mlm"},
           &C::least_words);
     visit(Field{.name = "order",
-                .help = "mlm: shuffle = anew in every pass, file = as the text has it",
-                .choices = {"shuffle", "file"}},
+                .help = "shuffle = anew in every pass, file = as the text has it",
+                .choices = {"shuffle", "file"},
+                .tasks = "lm, mlm"},
           &C::order);
     visit(Field{.name = "skip_bad_lines",
-                .help = "mlm: leave lines out that are not UTF-8, instead of stopping"},
+                .help = "leave lines out that are not UTF-8, instead of stopping",
+                .tasks = "mlm"},
           &C::skip_bad_lines);
   }
 };
@@ -243,6 +310,7 @@ struct TrainConfig {
   std::int64_t batch = 64;
   std::int64_t accumulation = 1;
   std::string precision = "float32";
+  bool recompute = false;
   std::string optimizer = "adam";
   double learning_rate = 1e-4;
   std::string schedule = "constant";
@@ -276,6 +344,11 @@ struct TrainConfig {
                         "optimizer are float32",
                 .choices = {"float32", "bfloat16"}},
           &C::precision);
+    visit(
+        Field{.name = "recompute",
+              .help = "whether the backward pass computes each block again instead of keeping what "
+                      "it needs: about a third more time, far less memory"},
+        &C::recompute);
     visit(Field{.name = "optimizer",
                 .help = "adam adds weight decay to the gradient, adamw decouples it",
                 .choices = {"adam", "adamw"}},

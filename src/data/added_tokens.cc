@@ -45,13 +45,17 @@ const AddedToken* AddedTokens::match(std::string_view text) const {
   return found == tokens_.end() ? nullptr : &*found;
 }
 
-std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text) const {
+std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text, bool find_special) const {
   std::vector<Part> parts;
   std::size_t done = 0;
   for (std::size_t at = 0; at < text.size();) {
     const AddedToken* token = match(text.substr(at));
     if (token == nullptr) {
       ++at;
+      continue;
+    }
+    if (token->special && !find_special) {
+      at += token->content.size();
       continue;
     }
     std::size_t begin = at;

@@ -32,7 +32,8 @@ class AddedTokens {
   /// Each content is searched for as it stands, and must not be empty.
   explicit AddedTokens(std::vector<AddedToken> tokens);
 
-  std::vector<Part> split(std::string_view text) const;
+  /// Without `find_special`, special tokens are text like any other.
+  std::vector<Part> split(std::string_view text, bool find_special = true) const;
 
  private:
   const AddedToken* match(std::string_view text) const;

@@ -2,26 +2,28 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
-#include <string_view>
 
 namespace ssa {
 
+std::uint64_t hash_text(std::string_view text, std::uint64_t hash) {
+  for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  return hash;
+}
+
 std::string hash_files(const std::vector<std::filesystem::path>& files) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  const auto add = [&](std::string_view bytes) {
-    for (const char byte : bytes) {
-      hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
-    }
-  };
+  std::uint64_t hash = hash_text({});
+  std::vector<char> buffer(1 << 16);
   for (const auto& file : files) {
     std::ifstream in(file, std::ios::binary);
     if (!in) throw std::runtime_error(fmt::format("{}: cannot be read", file.string()));
-    add(file.filename().string());
-    add(std::string{std::istreambuf_iterator<char>(in), {}});
+    hash = hash_text(file.filename().string(), hash);
+    while (in) {
+      in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+      hash = hash_text({buffer.data(), static_cast<std::size_t>(in.gcount())}, hash);
+    }
+    if (in.bad()) throw std::runtime_error(fmt::format("{}: reading failed", file.string()));
   }
   return fmt::format("fnv1a64:{:016x}", hash);
 }

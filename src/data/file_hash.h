@@ -1,8 +1,10 @@
 // A short name for the content of files, so that results say what they were measured on.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ssa {
@@ -11,5 +13,8 @@ namespace ssa {
 /// apart data by accident different; not for defence. Throws std::runtime_error naming a file that
 /// cannot be read.
 std::string hash_files(const std::vector<std::filesystem::path>& files);
+
+/// FNV-1a (64 bits) of a text, going on from `hash` where more than one makes the hash.
+std::uint64_t hash_text(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325);
 
 }  // namespace ssa

@@ -7,9 +7,10 @@
 
 namespace ssa {
 
-/// Calls `work` with every line of the file, of standard input where `file` is empty. A line ends
-/// at \n alone, so \r is its text. Throws std::runtime_error naming the file that cannot be read,
-/// and file and line for std::invalid_argument from `work`.
+/// Calls `work` with every line of the file (decompressed if it is a .gz or .zst), of standard
+/// input where `file` is empty. A line ends at \n alone, so \r is its text. Throws
+/// std::runtime_error naming the file that cannot be read, and file and line for
+/// std::invalid_argument from `work`.
 void for_each_line(const std::filesystem::path& file,
                    const std::function<void(const std::string& line)>& work);
 

@@ -1,9 +1,6 @@
 #include "data/tokenizer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "data/byte_level.h"
@@ -66,27 +63,36 @@ Tokenizer::Tokenizer(TokenizerSpec spec)
 }
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
-  if (const auto bad = find_invalid_utf8(text)) {
-    throw std::invalid_argument(fmt::format("byte {} (0x{:02x}) is not valid UTF-8", *bad + 1,
-                                            static_cast<unsigned char>(text[*bad])));
-  }
   std::vector<TokenId> ids;
   if (add_special_tokens) ids = spec_.prefix;
-  for (const auto& [part, token] : raw_.split(text)) {
-    if (token) {
-      ids.push_back(*token);
-    } else if (spec_.lowercase) {
-      encode_normalized(lowercase(part), ids);
-    } else {
-      encode_normalized(part, ids);
-    }
-  }
+  encode_parts(text, true, ids);
   if (add_special_tokens) ids.insert(ids.end(), spec_.suffix.begin(), spec_.suffix.end());
   return ids;
 }
 
-void Tokenizer::encode_normalized(std::string_view text, std::vector<TokenId>& ids) const {
-  for (const auto& [part, token] : normalized_.split(text)) {
+std::vector<TokenId> Tokenizer::encode_ordinary(std::string_view text) const {
+  std::vector<TokenId> ids;
+  encode_parts(text, false, ids);
+  return ids;
+}
+
+void Tokenizer::encode_parts(std::string_view text, bool find_special,
+                             std::vector<TokenId>& ids) const {
+  check_utf8(text);
+  for (const auto& [part, token] : raw_.split(text, find_special)) {
+    if (token) {
+      ids.push_back(*token);
+    } else if (spec_.lowercase) {
+      encode_normalized(lowercase(part), find_special, ids);
+    } else {
+      encode_normalized(part, find_special, ids);
+    }
+  }
+}
+
+void Tokenizer::encode_normalized(std::string_view text, bool find_special,
+                                  std::vector<TokenId>& ids) const {
+  for (const auto& [part, token] : normalized_.split(text, find_special)) {
     if (token) {
       ids.push_back(*token);
     } else if (spec_.add_prefix_space && part.front() != ' ') {

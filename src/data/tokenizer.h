@@ -53,6 +53,10 @@ class Tokenizer {
   /// UTF-8.
   std::vector<TokenId> encode(std::string_view text, bool add_special_tokens = true) const;
 
+  /// The same without any special token: none is put around the text, and one written in it is
+  /// text like any other, as with `encode_special_tokens` of Hugging Face's tokenizers.
+  std::vector<TokenId> encode_ordinary(std::string_view text) const;
+
   /// The text of `ids`, U+FFFD standing for bytes that are not valid UTF-8. Throws
   /// std::invalid_argument naming an id that the vocabulary does not have.
   std::string decode(std::span<const TokenId> ids, bool skip_special_tokens = true) const;
@@ -73,7 +77,8 @@ class Tokenizer {
     std::string bytes;
   };
 
-  void encode_normalized(std::string_view text, std::vector<TokenId>& ids) const;
+  void encode_parts(std::string_view text, bool find_special, std::vector<TokenId>& ids) const;
+  void encode_normalized(std::string_view text, bool find_special, std::vector<TokenId>& ids) const;
   void encode_words(std::string_view text, std::vector<TokenId>& ids) const;
 
   TokenizerSpec spec_;

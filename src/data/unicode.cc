@@ -1,10 +1,12 @@
 #include "data/unicode.h"
 
+#include <fmt/format.h>
 #include <utf8proc.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <stdexcept>
 
 namespace ssa {
 namespace {
@@ -134,6 +136,13 @@ std::optional<std::size_t> find_invalid_utf8(std::string_view text) {
     if (point.length == 1) at += ascii_prefix(text.substr(at));
   }
   return std::nullopt;
+}
+
+void check_utf8(std::string_view text) {
+  if (const auto bad = find_invalid_utf8(text)) {
+    throw std::invalid_argument(fmt::format("byte {} (0x{:02x}) is not valid UTF-8", *bad + 1,
+                                            static_cast<unsigned char>(text[*bad])));
+  }
 }
 
 std::string replace_invalid_utf8(std::string text) {

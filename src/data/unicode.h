@@ -26,6 +26,9 @@ void append_utf8(std::string& text, char32_t code_point);
 /// Offset of the first byte that does not belong to valid UTF-8.
 std::optional<std::size_t> find_invalid_utf8(std::string_view text);
 
+/// Throws std::invalid_argument naming the first byte that does not belong to valid UTF-8.
+void check_utf8(std::string_view text);
+
 /// The text with U+FFFD for what is not valid UTF-8.
 std::string replace_invalid_utf8(std::string text);
 

@@ -11,6 +11,7 @@
 
 #include "data/lines.h"
 #include "data/unicode.h"
+#include "eval/likelihood.h"
 #include "model/packed_tokens.h"
 
 namespace ssa {
@@ -56,7 +57,7 @@ std::string text_of(const nlohmann::json& item, const char* key) {
   return item.at(key).get<std::string>();
 }
 
-/// Sentences as ids, each once, and where the model finds what is asked about them.
+/// Sentences as ids, and where the model finds what is asked about them.
 class SentenceScorer {
  public:
   SentenceScorer(Model& model, const Tokenizer& tokenizer, std::int64_t max_positions,
@@ -69,16 +70,12 @@ class SentenceScorer {
     mask_ = mask.value_or(0);
   }
 
-  /// The number under which the sentence's score will be found.
-  std::size_t add(const std::string& text) {
-    const auto [place, is_new] = numbers_.emplace(text, ids_.size());
-    if (!is_new) return place->second;
+  void add(const std::string& text) {
     ids_.push_back(tokenizer_.encode(text));
     if (static_cast<std::int64_t>(ids_.back().size()) > max_positions_) {
       fail(fmt::format("\"{}\": {} tokens, but model.max_positions = {}", text, ids_.back().size(),
                        max_positions_));
     }
-    return place->second;
   }
 
   std::vector<double> scores(const std::function<void(std::int64_t, std::int64_t)>& report) {
@@ -142,7 +139,6 @@ class SentenceScorer {
   std::int64_t max_positions_;
   SentenceScore score_;
   TokenId mask_ = 0;
-  std::unordered_map<std::string, std::size_t> numbers_;
   std::vector<std::vector<TokenId>> ids_;
   std::vector<double> sums_;
   PackedTokens packed_;              ///< the forward pass that is being put together
@@ -206,34 +202,65 @@ double ParadigmResult::standard_error() const {
   return 100 * std::sqrt(std::max(0.0, squares - share * share) / n);
 }
 
+std::vector<ParadigmResult> evaluate_minimal_pairs(const std::vector<Paradigm>& paradigms,
+                                                   const SentenceScores& scores_of,
+                                                   bool lower_wins) {
+  std::unordered_map<std::string, std::size_t> numbers;
+  std::vector<std::string> sentences;
+  for (const Paradigm& paradigm : paradigms) {
+    for (const auto& pair : paradigm.pairs) {
+      for (const std::string& sentence : pair) {
+        if (numbers.emplace(sentence, sentences.size()).second) sentences.push_back(sentence);
+      }
+    }
+  }
+  const std::vector<double> scores = scores_of(sentences);
+
+  std::vector<ParadigmResult> results;
+  for (const Paradigm& paradigm : paradigms) {
+    ParadigmResult result{.name = paradigm.name, .phenomenon = paradigm.phenomenon};
+    for (const auto& [good_sentence, bad_sentence] : paradigm.pairs) {
+      const double good = scores[numbers.at(good_sentence)], bad = scores[numbers.at(bad_sentence)];
+      ++result.pairs;
+      result.ties += good == bad;
+      result.right += lower_wins ? good < bad : good > bad;
+      result.scores.push_back({good, bad});
+    }
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
 std::vector<ParadigmResult> evaluate_minimal_pairs(
     Model& model, const Tokenizer& tokenizer, std::int64_t max_positions,
     const std::vector<Paradigm>& paradigms, SentenceScore score,
     const std::function<void(std::int64_t, std::int64_t)>& report) {
   const torch::NoGradGuard no_gradient;
   model.eval();
-  SentenceScorer scorer(model, tokenizer, max_positions, score);
-  std::vector<std::vector<std::array<std::size_t, 2>>> numbers;
-  for (const Paradigm& paradigm : paradigms) {
-    auto& own = numbers.emplace_back();
-    for (const auto& [good, bad] : paradigm.pairs)
-      own.push_back({scorer.add(good), scorer.add(bad)});
-  }
-  const std::vector<double> scores = scorer.scores(report);
+  const auto scores_of = [&](const std::vector<std::string>& sentences) {
+    SentenceScorer scorer(model, tokenizer, max_positions, score);
+    for (const std::string& sentence : sentences) scorer.add(sentence);
+    return scorer.scores(report);
+  };
+  return evaluate_minimal_pairs(paradigms, scores_of, score == SentenceScore::holistic);
+}
 
-  std::vector<ParadigmResult> results;
-  for (std::size_t p = 0; p < paradigms.size(); ++p) {
-    ParadigmResult result{.name = paradigms[p].name, .phenomenon = paradigms[p].phenomenon};
-    for (const auto& [good_number, bad_number] : numbers[p]) {
-      const double good = scores[good_number], bad = scores[bad_number];
-      ++result.pairs;
-      result.ties += good == bad;
-      result.right += score == SentenceScore::holistic ? good < bad : good > bad;
-      result.scores.push_back({good, bad});
+std::vector<ParadigmResult> evaluate_minimal_pairs(
+    Model& decoder, const TextEncoder& encoder, TokenId begin, std::int64_t max_positions,
+    const std::vector<Paradigm>& paradigms,
+    const std::function<void(std::int64_t, std::int64_t)>& report) {
+  const auto scores_of = [&](const std::vector<std::string>& sentences) {
+    std::vector<LikelihoodRequest> requests;
+    for (const std::string& sentence : sentences) {
+      requests.push_back({{begin}, encoder.encode_ordinary(sentence)});
     }
-    results.push_back(std::move(result));
-  }
-  return results;
+    std::vector<double> scores;
+    for (const Likelihood& one : log_likelihoods(decoder, max_positions, requests, report)) {
+      scores.push_back(one.log_probability);
+    }
+    return scores;
+  };
+  return evaluate_minimal_pairs(paradigms, scores_of, /*lower_wins=*/false);
 }
 
 Json to_json(const std::vector<ParadigmResult>& results) {

@@ -1,5 +1,5 @@
-// Minimal pairs: two sentences that differ in what grammar says of them, scored by a masked
-// language model.
+// Minimal pairs: two sentences that differ in what grammar says of them, scored by a language
+// model.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "config/field.h"
+#include "data/text_encoder.h"
 #include "data/tokenizer.h"
 #include "model/model.h"
 
@@ -53,7 +54,22 @@ struct ParadigmResult {
   double standard_error() const;
 };
 
-/// Scores every sentence once, wherever it stands; `report` hears how many of the sentences are
+/// The score of each sentence; each is asked for once, wherever it stands.
+using SentenceScores =
+    std::function<std::vector<double>(const std::vector<std::string>& sentences)>;
+
+std::vector<ParadigmResult> evaluate_minimal_pairs(const std::vector<Paradigm>& paradigms,
+                                                   const SentenceScores& scores_of,
+                                                   bool lower_wins);
+
+/// Of a language model: the sum of the log-probabilities (nats) of a sentence's tokens after
+/// `begin`; the higher one wins. `report` hears how many sentences are done.
+std::vector<ParadigmResult> evaluate_minimal_pairs(
+    Model& decoder, const TextEncoder& encoder, TokenId begin, std::int64_t max_positions,
+    const std::vector<Paradigm>& paradigms,
+    const std::function<void(std::int64_t, std::int64_t)>& report = {});
+
+/// Of a masked language model. `report` hears how many of the sentences are
 /// done. Throws std::runtime_error naming a sentence that is longer than the model's max_positions,
 /// or whose score is not finite.
 std::vector<ParadigmResult> evaluate_minimal_pairs(

@@ -1,6 +1,7 @@
 #include "experiment/experiment.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -184,9 +185,12 @@ void check_evaluation(const Experiment& experiment) {
     }
   }
   for (const auto& [key, value] : given.items()) {
-    if ((key == "precision") != experiment.measures_shifts()) continue;
+    const auto& suites = experiment.settings.evaluations;
+    if (std::ranges::any_of(suites, [&](const auto& s) { return find_suite(s)->takes(key); })) {
+      continue;
+    }
     refuse(fmt::format("{}: evaluation.{} does not belong to {}", experiment.file.string(), key,
-                       experiment.settings.evaluations.front()));
+                       fmt::join(suites, ", ")));
   }
   if (!experiment.measures_shifts()) return;
   try {

@@ -60,6 +60,11 @@ struct EvaluationConfig {
   std::string sampler;
   std::int64_t huge_position = 0;
   std::string precision;
+  std::string texts;
+  std::string lengths;
+  std::int64_t stride = 0;
+  std::string tasks;
+  std::int64_t items = 0;
 
   template <class Visit>
   static void fields(Visit&& visit) {
@@ -73,9 +78,15 @@ struct EvaluationConfig {
     visit(Field{.name = "huge_position", .help = "position of the huge value, from 1", .least = 1},
           &C::huge_position);
     visit(Field{.name = "precision",
-                .help = "of minimal pairs: float32 or bfloat16",
+                .help = "of models of text: float32 or bfloat16",
                 .choices = {"float32", "bfloat16"}},
           &C::precision);
+    visit(Field{.name = "texts", .help = "files of ppl, separated by commas"}, &C::texts);
+    visit(Field{.name = "lengths", .help = "tokens that ppl reads at a time"}, &C::lengths);
+    visit(Field{.name = "stride", .help = "tokens by which ppl goes on", .least = 1}, &C::stride);
+    visit(Field{.name = "tasks", .help = "task files of zero-shot"}, &C::tasks);
+    visit(Field{.name = "items", .help = "first items of each task of zero-shot", .least = 1},
+          &C::items);
   }
 };
 

@@ -139,8 +139,9 @@ std::string shift_key(const Json& row, const std::string& origin) {
 /// "sigma=5/40/wrong", or "binding-principle_a/accuracy" of minimal pairs.
 std::string metric_key(const Json& row, const std::string& origin) {
   const auto metric = field<std::string>(row, "metric", origin);
-  if (row.contains("paradigm")) {
-    return fmt::format("{}/{}", field<std::string>(row, "paradigm", origin), metric);
+  for (const char* measured : {"paradigm", "text"}) {
+    if (!row.contains(measured)) continue;
+    return fmt::format("{}/{}", field<std::string>(row, measured, origin), metric);
   }
   return fmt::format("{}/{}/{}", shift_key(row, origin), field<std::int64_t>(row, "points", origin),
                      metric);

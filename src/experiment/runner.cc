@@ -109,6 +109,7 @@ class ExperimentRun {
     for (const std::string& evaluation : work.evaluations) {
       std::vector<std::string> command = {program, "eval", run, "--suite", evaluation};
       for (const auto& [key, value] : experiment_.evaluation.items()) {
+        if (!find_suite(evaluation)->takes(key)) continue;
         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
         command.insert(command.end(), {flag_name(key), text});
       }
@@ -237,6 +238,11 @@ void find_all_data(const std::vector<Work>& work) {
     }
     const TaskConfig& task = left.cell.config.task;
     if (!task.tokenizer.empty()) find_data(task.tokenizer, "task.tokenizer");
+    if (!task.merges.empty()) find_data(task.merges, "task.merges");
+    for (const std::string& prefix : task.tokens) find_data(prefix + ".idx", "task.tokens");
+    for (const std::string& prefix : task.validation_tokens) {
+      find_data(prefix + ".idx", "task.validation_tokens");
+    }
     for (const std::string& file : task.text) find_data(file, "task.text");
     for (const std::string& file : task.validation_text) find_data(file, "task.validation_text");
   }

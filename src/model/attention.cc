@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "op/attention.h"
 
@@ -43,9 +44,10 @@ SelfAttention::SelfAttention(const ModelConfig& config)
       dropout_(config.dropout),
       causal_(config.causal),
       c_attn_(register_module(
-          "c_attn", std::make_shared<Linear>(config.width, (heads_ + 2 * kv_heads_) * head_dim_))),
-      c_proj_(
-          register_module("c_proj", std::make_shared<Linear>(heads_ * head_dim_, config.width))),
+          "c_attn", std::make_shared<Linear>(config.width, (heads_ + 2 * kv_heads_) * head_dim_,
+                                             config.linear_bias))),
+      c_proj_(register_module("c_proj", std::make_shared<Linear>(heads_ * head_dim_, config.width,
+                                                                 config.linear_bias))),
       score_parameters_(*this, config) {}
 
 torch::Tensor SelfAttention::forward(const torch::Tensor& hidden,
@@ -57,13 +59,16 @@ torch::Tensor SelfAttention::forward(const torch::Tensor& hidden,
     return rows.view({context.batch, context.length, heads, head_dim_});
   };
   torch::Tensor query = by_head(parts[0], heads_), key = by_head(parts[1], kv_heads_);
-  if (context.rotary != nullptr) {
-    query = rotate(query, *context.rotary);
-    key = rotate(key, *context.rotary);
+  if (context.rotation) {
+    query = rotate(query, *context.rotation);
+    key = rotate(key, *context.rotation);
   }
   query = query.transpose(1, 2);  // (batch, heads, length, head dimension)
   key = key.transpose(1, 2);
-  const torch::Tensor value = by_head(parts[2], kv_heads_).transpose(1, 2);
+  torch::Tensor value = by_head(parts[2], kv_heads_).transpose(1, 2);
+  if (context.cache != nullptr) {
+    std::tie(key, value) = context.cache->append(context.layer, key, value);
+  }
 
   AttentionOptions options;
   options.score = score_;

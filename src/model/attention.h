@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/key_value_cache.h"
 #include "model/linear.h"
 #include "model/rotary.h"
 #include "model/score_parameters.h"
@@ -21,11 +22,13 @@ struct SequenceContext {
   std::int64_t batch = 0, length = 0;
   std::optional<torch::Tensor> key_lengths = {};    ///< int64 (batch): tokens before the padding
   std::optional<torch::Tensor> cu_lengths = {};     ///< int64 (sequences + 1), of packed sequences
-  const RotaryTable* rotary = nullptr;              ///< null: no rotary positions
+  std::optional<Rotation> rotation = {};            ///< of the tokens; none: no rotary positions
+  KeyValueCache* cache = nullptr;                   ///< with the tokens before these
+  std::int64_t layer = 0;                           ///< the block's number
   std::vector<AttentionRecord>* records = nullptr;  ///< where each layer appends its weights
 };
 
-/// Parameters: c_attn (query, key and value in one), c_proj, and those of the score.
+/// Modules: c_attn (query, key and value in one), c_proj, and those of the score.
 class SelfAttention : public torch::nn::Module {
  public:
   explicit SelfAttention(const ModelConfig& config);

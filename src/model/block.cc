@@ -8,24 +8,24 @@
 namespace ssa {
 
 Mlp::Mlp(const ModelConfig& config)
-    : tanh_form_(config.activation == "gelu-tanh"),
-      c_fc_(register_module("c_fc", std::make_shared<Linear>(config.width, config.hidden_width()))),
-      c_proj_(register_module("c_proj",
-                              std::make_shared<Linear>(config.hidden_width(), config.width))) {}
+    : activation_(config.activation),
+      c_fc_(register_module("c_fc", std::make_shared<Linear>(config.width, config.hidden_width(),
+                                                             config.linear_bias))),
+      c_proj_(register_module(
+          "c_proj",
+          std::make_shared<Linear>(config.hidden_width(), config.width, config.linear_bias))) {}
+
+torch::Tensor Mlp::activated(const torch::Tensor& hidden) const {
+  if (activation_ == "gelu-tanh") {
+    return c_fc_->has_bias() ? bias_gelu(c_fc_->product(hidden), c_fc_->bias())
+                             : torch::gelu(c_fc_->product(hidden), "tanh");
+  }
+  const torch::Tensor inner = c_fc_->forward(hidden);
+  return activation_ == "gelu" ? torch::gelu(inner) : torch::relu(inner).square();
+}
 
 torch::Tensor Mlp::forward(const torch::Tensor& hidden) const {
-  const torch::Tensor inner = tanh_form_ ? bias_gelu(c_fc_->product(hidden), c_fc_->bias())
-                                         : torch::gelu(c_fc_->forward(hidden));
-  return c_proj_->forward(inner);
-}
-
-torch::nn::LayerNorm make_norm(const ModelConfig& config) {
-  if (config.norm == "none") return nullptr;
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.width}).eps(config.norm_epsilon));
-}
-
-torch::Tensor normalized(torch::nn::LayerNorm norm, const torch::Tensor& hidden) {
-  return norm.is_empty() ? hidden : norm->forward(hidden);
+  return c_proj_->forward(activated(hidden));
 }
 
 Block::Block(const ModelConfig& config)
@@ -36,9 +36,9 @@ Block::Block(const ModelConfig& config)
       ln_2_(config.mlp ? make_norm(config) : nullptr),
       attn_(std::make_shared<SelfAttention>(config)),
       mlp_(config.mlp ? std::make_shared<Mlp>(config) : nullptr) {
-  if (!ln_1_.is_empty()) register_module("ln_1", ln_1_);
+  if (ln_1_) register_module("ln_1", ln_1_);
   register_module("attn", attn_);
-  if (!ln_2_.is_empty()) register_module("ln_2", ln_2_);
+  if (ln_2_) register_module("ln_2", ln_2_);
   if (mlp_) register_module("mlp", mlp_);
 }
 
@@ -48,7 +48,7 @@ torch::Tensor Block::with_residual(const torch::Tensor& input, const torch::Tens
 }
 
 torch::Tensor Block::forward(const torch::Tensor& hidden, const SequenceContext& context) {
-  const auto around = [&](const torch::Tensor& input, const torch::nn::LayerNorm& norm,
+  const auto around = [&](const torch::Tensor& input, const std::shared_ptr<LayerNorm>& norm,
                           const auto& part) {
     const torch::Tensor output = part(norm_after_ ? input : normalized(norm, input));
     const torch::Tensor sum = with_residual(input, output);

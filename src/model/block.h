@@ -2,30 +2,28 @@
 // (GPT-2) or after the sum (BERT).
 #pragma once
 
-#include <torch/nn/modules/normalization.h>
-
 #include <memory>
+#include <string>
 
 #include "model/attention.h"
+#include "model/norm.h"
 
 namespace ssa {
 
-/// width -> hidden width -> width, with GELU by the error function (Hugging Face's "gelu") or in
-/// its tanh form (GPT-2's "gelu_new") between.
+/// width -> hidden width -> width, with GELU by the error function (Hugging Face's "gelu"), in its
+/// tanh form (GPT-2's "gelu_new") or the squared ReLU ("relu2": So et al. 2021, arXiv 2109.08668)
+/// between.
 class Mlp : public torch::nn::Module {
  public:
   explicit Mlp(const ModelConfig& config);
   torch::Tensor forward(const torch::Tensor& hidden) const;
 
  private:
-  bool tanh_form_;
+  torch::Tensor activated(const torch::Tensor& hidden) const;
+
+  std::string activation_;
   std::shared_ptr<Linear> c_fc_, c_proj_;
 };
-
-/// LayerNorm over the width, or an empty holder where the model has no norm.
-torch::nn::LayerNorm make_norm(const ModelConfig& config);
-/// The norm applied, or the input itself where there is none.
-torch::Tensor normalized(torch::nn::LayerNorm norm, const torch::Tensor& hidden);
 
 class Block : public torch::nn::Module {
  public:
@@ -40,7 +38,7 @@ class Block : public torch::nn::Module {
 
   bool residual_, norm_after_;
   double dropout_;
-  torch::nn::LayerNorm ln_1_, ln_2_;  ///< empty without norm (ln_2 also without MLP)
+  std::shared_ptr<LayerNorm> ln_1_, ln_2_;  ///< null without norm (ln_2 also without MLP)
   std::shared_ptr<SelfAttention> attn_;
   std::shared_ptr<Mlp> mlp_;  ///< null without MLP
 };

@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include "model/recompute.h"
 #include "ssa/check.h"
 
 namespace ssa {
@@ -17,7 +18,14 @@ void BlockModel::add_blocks(const ModelConfig& config) {
 torch::Tensor BlockModel::through_blocks(torch::Tensor hidden, SequenceContext context) {
   records_.clear();
   context.records = recording_ ? &records_ : nullptr;
-  for (const auto& block : blocks_) hidden = block->forward(hidden, context);
+  for (const auto& block : blocks_) {
+    // By value: the backward pass comes when this call is over.
+    const auto through = [block, context](const torch::Tensor& input) {
+      return block->forward(input, context);
+    };
+    hidden = recompute_ && hidden.requires_grad() ? recomputed(through, hidden) : through(hidden);
+    ++context.layer;
+  }
   return hidden;
 }
 

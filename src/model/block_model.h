@@ -14,6 +14,7 @@ class BlockModel : public Model {
  public:
   void record_attention(bool on) override;
   const std::vector<AttentionRecord>& attention_records() const override { return records_; }
+  void recompute_blocks(bool on) override { recompute_ = on; }
   std::vector<std::vector<ScoreParameterValues>> score_parameters() const override;
   /// Every parameter, then every buffer (fixed parameters of the score), under its own name.
   std::vector<std::pair<std::string, torch::Tensor>> named_weights() const override;
@@ -29,7 +30,7 @@ class BlockModel : public Model {
 
  private:
   std::vector<std::shared_ptr<Block>> blocks_;
-  bool recording_ = false;
+  bool recording_ = false, recompute_ = false;
   std::vector<AttentionRecord> records_;
 };
 

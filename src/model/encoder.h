@@ -21,7 +21,7 @@ class LanguageModelHead : public torch::nn::Module {
 
  private:
   std::shared_ptr<Linear> dense_;
-  torch::nn::LayerNorm layer_norm_;
+  std::shared_ptr<LayerNorm> layer_norm_;
   torch::Tensor bias_;
 };
 
@@ -56,14 +56,13 @@ class Encoder : public BlockModel {
   };
   Rows padded_rows(const torch::Tensor& ids) const;
   Rows packed_rows(const torch::Tensor& ids, const torch::Tensor& cu_lengths) const;
-  void check_longest(const torch::Tensor& lengths) const;
   torch::Tensor embedded(const Rows& rows) const;
 
   ModelConfig config_;
   torch::Tensor tokens_;     ///< wte.weight (vocabulary, width)
   torch::Tensor positions_;  ///< wpe.weight (pad_id + 1 + max_positions, width)
   torch::Tensor types_;      ///< wtt.weight (token_types, width); undefined without types
-  torch::nn::LayerNorm ln_e_;
+  std::shared_ptr<LayerNorm> ln_e_;
   std::shared_ptr<LanguageModelHead> lm_head_;
 };
 

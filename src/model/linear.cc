@@ -4,12 +4,13 @@
 
 namespace ssa {
 
-Linear::Linear(std::int64_t inputs, std::int64_t outputs)
-    : weight_(register_parameter("weight", torch::zeros({inputs, outputs}))),
-      bias_(register_parameter("bias", torch::zeros({outputs}))) {}
+Linear::Linear(std::int64_t inputs, std::int64_t outputs, bool bias)
+    : weight_(register_parameter("weight", torch::zeros({inputs, outputs}))) {
+  if (bias) bias_ = register_parameter("bias", torch::zeros({outputs}));
+}
 
 torch::Tensor Linear::forward(const torch::Tensor& rows) const {
-  return torch::addmm(bias_, rows, weight_);
+  return has_bias() ? torch::addmm(bias_, rows, weight_) : product(rows);
 }
 
 torch::Tensor Linear::product(const torch::Tensor& rows) const { return torch::mm(rows, weight_); }

@@ -1,7 +1,8 @@
 #include "model/model.h"
 
-#include "model/decoder.h"
 #include "model/encoder.h"
+#include "model/language_decoder.h"
+#include "model/number_decoder.h"
 
 namespace ssa {
 namespace {
@@ -16,8 +17,9 @@ std::shared_ptr<Model> initialized(const ModelConfig& config, std::uint64_t seed
 }  // namespace
 
 std::shared_ptr<Model> make_model(const ModelConfig& config, std::uint64_t seed) {
-  return config.input == "tokens" ? initialized<Encoder>(config, seed)
-                                  : initialized<Decoder>(config, seed);
+  if (config.input != "tokens") return initialized<NumberDecoder>(config, seed);
+  return config.norm_place == "after" ? initialized<Encoder>(config, seed)
+                                      : initialized<LanguageDecoder>(config, seed);
 }
 
 }  // namespace ssa

@@ -14,11 +14,18 @@
 
 namespace ssa {
 
+class KeyValueCache;
+
 /// A batch of sequences, as a task gives them.
 struct ModelInput {
   /// Implicit, because a tensor alone is an input.
-  ModelInput(torch::Tensor tokens, torch::Tensor cu_lengths = {}, torch::Tensor wanted = {})
-      : tokens(std::move(tokens)), cu_lengths(std::move(cu_lengths)), wanted(std::move(wanted)) {}
+  ModelInput(torch::Tensor tokens, torch::Tensor cu_lengths = {}, torch::Tensor wanted = {},
+             torch::Tensor targets = {}, KeyValueCache* cache = nullptr)
+      : tokens(std::move(tokens)),
+        cu_lengths(std::move(cu_lengths)),
+        wanted(std::move(wanted)),
+        targets(std::move(targets)),
+        cache(cache) {}
 
   /// Numbers: (batch, tokens, 1). Token ids: int64, (batch, tokens) with pad_id after a sequence's
   /// end, or (all tokens) of packed sequences.
@@ -29,6 +36,12 @@ struct ModelInput {
   /// int64 (any number): the tokens whose outputs are computed, counted row after row. Undefined:
   /// all.
   torch::Tensor wanted;
+  /// int64 (wanted, or all tokens): the id that comes next, of language decoders. Undefined: the
+  /// outputs are logits.
+  torch::Tensor targets;
+  /// Of language decoders: holds the tokens before these, and these afterwards. Null: there are
+  /// none before.
+  KeyValueCache* cache;
 };
 
 /// What one attention layer saw in the last forward pass (only while recording).
@@ -45,12 +58,16 @@ struct ScoreParameterValues {
 class Model : public torch::nn::Module {
  public:
   /// Numbers -> (batch, tokens, 1). Token ids -> logits, (batch, tokens, vocabulary), of packed
-  /// sequences (all tokens, vocabulary), of wanted tokens (wanted, vocabulary). Throws
-  /// std::invalid_argument for what the model cannot read.
+  /// sequences (all tokens, vocabulary), of wanted tokens (wanted, vocabulary); with targets their
+  /// cross-entropies, one a target (linear_cross_entropy). Throws std::invalid_argument for what
+  /// the model cannot read.
   virtual torch::Tensor forward(const ModelInput& input) = 0;
   /// Records the attention weights of every layer in the next forward passes (costs O(T²) memory).
   virtual void record_attention(bool on) = 0;
   virtual const std::vector<AttentionRecord>& attention_records() const = 0;
+  /// Whether training keeps only what each block reads and computes the rest again in the backward
+  /// pass.
+  virtual void recompute_blocks(bool /*on*/) {}
   /// [layer][parameter of the score]: what metrics.jsonl logs as min/mean/max per layer.
   virtual std::vector<std::vector<ScoreParameterValues>> score_parameters() const = 0;
   /// Weights under Hugging Face names where such a class exists (GPT-2: "h.0.attn.c_attn.weight"

@@ -7,15 +7,29 @@
 
 namespace ssa {
 
-/// cos and sin of position·10000^(−2i/D) for i < D/2, each (positions, 1, D/2), double.
-struct RotaryTable {
-  RotaryTable(std::int64_t positions, std::int64_t head_dim);
-
+/// cos and sin of the angles of so many tokens: (tokens, 1, D/2), D dimensions of a head being
+/// turned.
+struct Rotation {
   torch::Tensor cosine, sine;
 };
 
-/// Rotates dimensions i and i + D/2 of each head by the angle of its position (the pairing of
-/// GPT-NeoX and Llama). heads: (batch, length, heads, D) -> the same shape, contiguous.
-torch::Tensor rotate(const torch::Tensor& heads, const RotaryTable& table);
+class RotaryTable {
+ public:
+  /// For angles position·10000^(−2i/D), i < D/2, of positions 0 … `positions` − 1.
+  RotaryTable(std::int64_t positions, std::int64_t rotated_dims);
+
+  /// Of those positions: int64, one dimension; float64 for float64 models, else float32.
+  Rotation at(const torch::Tensor& positions, torch::ScalarType model_type) const;
+  /// Of positions first … first + count − 1.
+  Rotation at(std::int64_t first, std::int64_t count, torch::ScalarType model_type) const;
+
+ private:
+  Rotation table_;  ///< double
+};
+
+/// Rotates dimensions i and i + D/2 of each head, i < D/2, by its token's angles (the pairing of
+/// GPT-NeoX and Llama); dimensions from D on stay. heads: (batch, tokens, heads, head dimension) ->
+/// the same shape and type, contiguous.
+torch::Tensor rotate(const torch::Tensor& heads, const Rotation& rotation);
 
 }  // namespace ssa

@@ -6,16 +6,22 @@
 #include <algorithm>
 
 #include "data/data_file.h"
+#include "data/file_hash.h"
 #include "ssa/check.h"
-#include "tasks/permutation.h"
+#include "tasks/passes.h"
 
 namespace ssa {
 namespace {
 
-Corpus read_text(const std::vector<std::string>& names, const char* field,
-                 const Tokenizer& tokenizer, const CorpusOptions& options) {
+std::vector<std::filesystem::path> find_files(const std::vector<std::string>& names,
+                                              const char* field) {
   std::vector<std::filesystem::path> files;
   for (const std::string& name : names) files.push_back(find_data(name, field));
+  return files;
+}
+
+Corpus read_text(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
+                 const CorpusOptions& options) {
   return files.empty() ? Corpus() : Corpus::read(files, tokenizer, options);
 }
 
@@ -65,9 +71,13 @@ MaskedLanguageTask::MaskedLanguageTask(const Config& config)
                       static_cast<std::uint64_t>(train_.seed), RandomStream::training),
       validation_masks_(recipe_, config_.mask_probability, tokenizer_,
                         static_cast<std::uint64_t>(train_.seed), RandomStream::validation),
-      text_(read_text(config_.text, "task.text", tokenizer_, reading_)),
-      validation_(
-          read_text(config_.validation_text, "task.validation_text", tokenizer_, reading_)) {
+      text_(read_text(find_files(config_.text, "task.text"), tokenizer_, reading_)),
+      validation_(read_text(find_files(config_.validation_text, "task.validation_text"), tokenizer_,
+                            reading_)) {
+  data_ = {{"task.tokenizer", hash_files(find_files({config_.tokenizer}, "task.tokenizer"))},
+           {"task.text", hash_files(find_files(config_.text, "task.text"))},
+           {"task.validation_text",
+            hash_files(find_files(config_.validation_text, "task.validation_text"))}};
   first_view_.reserve(static_cast<std::size_t>(text_.size()) + 1);
   for (std::int64_t s = 0; s < text_.size(); ++s) {
     const std::int64_t maskable = training_masks_.maskable(text_[s]);
@@ -84,13 +94,7 @@ MaskedLanguageTask::MaskedLanguageTask(const Config& config)
 }
 
 MaskedLanguageTask::View MaskedLanguageTask::training_view(std::int64_t number) const {
-  const std::int64_t pass = number / views();
-  std::int64_t place = number % views();
-  if (config_.order == "shuffle") {
-    place = static_cast<std::int64_t>(permuted(
-        place, views(), static_cast<std::uint64_t>(train_.seed),
-        {0, 0, static_cast<std::uint32_t>(pass), static_cast<std::uint32_t>(RandomStream::order)}));
-  }
+  const auto [pass, place] = in_passes(number, views(), config_.order == "shuffle", train_.seed);
   const auto after = std::ranges::upper_bound(first_view_, place);
   const std::int64_t sentence = after - first_view_.begin() - 1;
   const std::int64_t pattern = place - first_view_[sentence];

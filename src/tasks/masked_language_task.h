@@ -34,6 +34,7 @@ class MaskedLanguageTask : public Task {
                                         const Batch& batch) const override;
   /// {"pass": passes over the text so far}
   std::map<std::string, double> progress(std::int64_t step) const override;
+  Json data() const override { return data_; }
   std::vector<std::string> notes() const override;
 
   /// Views of one pass.
@@ -53,7 +54,8 @@ class MaskedLanguageTask : public Task {
   Masker training_masks_, validation_masks_;
   Corpus text_, validation_;
   std::vector<std::int64_t> first_view_ = {0};  ///< of each sentence, and the number of all
-  std::vector<std::int64_t> validated_;         ///< sentences that have something to guess
+  Json data_;
+  std::vector<std::int64_t> validated_;  ///< sentences that have something to guess
 };
 
 }  // namespace ssa

@@ -17,8 +17,8 @@ namespace ssa {
 
 struct Batch {
   ModelInput inputs;      ///< what the model reads
-  torch::Tensor targets;  ///< what the loss compares with; ICL: y, float (batch, points); masked
-                          ///< language models: the ids of the wanted tokens
+  torch::Tensor targets;  ///< what the loss compares with; ICL: y, float (batch, points); language
+                          ///< models: the ids at the wanted tokens, or next to them
 };
 
 class Task {
@@ -36,6 +36,9 @@ class Task {
                                                 const Batch& batch) const = 0;
   /// Curriculum values of that step that belong in metrics.jsonl, e.g. {"points": 11}.
   virtual std::map<std::string, double> progress(std::int64_t step) const = 0;
+  /// What the files hold that the task reads, for run.json: {"task.text": hash_files(…)}; tasks
+  /// that draw their data have none.
+  virtual Json data() const { return Json::object(); }
   /// What the log says of the data before the first step, a line each.
   virtual std::vector<std::string> notes() const { return {}; }
 };

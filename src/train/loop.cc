@@ -29,10 +29,14 @@ namespace ssa {
 namespace {
 
 /// What a resumed run may change: nothing that a step depends on, but for the end of the schedule.
-constexpr std::array<std::string_view, 7> kMayChange = {
-    "steps",        "log_interval",        "eval_interval",
-    "eval_batches", "checkpoint_interval", "keep_checkpoints",
-    "threads"};
+constexpr std::array<std::string_view, 8> kMayChange = {"steps",
+                                                        "log_interval",
+                                                        "eval_interval",
+                                                        "eval_batches",
+                                                        "checkpoint_interval",
+                                                        "keep_checkpoints",
+                                                        "threads",
+                                                        "recompute"};
 
 void require_same_run(const Run& run, const Config& config) {
   const Json before = to_json(run.config);
@@ -312,6 +316,7 @@ TrainOutcome Trainer::run() {
   started_ = Clock::now();
   seconds_at_line_ = state_.seconds;
   model_->train();
+  model_->recompute_blocks(config_.train.recompute);
   const StopSignals signals;
   const auto stopped = [&] {
     return signals.received() != 0 || (stop_at_ > 0 && state_.step >= stop_at_);
@@ -337,11 +342,14 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
   const auto seed = static_cast<std::uint64_t>(config.train.seed);
   auto task = make_task(config);  // before there is a folder: it may refuse the model
   auto model = make_model(config.model, seed);
-  Run run = options.resume
-                ? open_run(options.folder)
-                : create_run(options.folder, options.name, config, count_parameters(*model));
+  Run run = options.resume ? open_run(options.folder)
+                           : create_run(options.folder, options.name, config,
+                                        count_parameters(*model), task->data());
   const RunLock lock(options.folder);
-  if (options.resume) require_same_run(run, config);
+  if (options.resume) {
+    require_same_run(run, config);
+    require_same_data(run, task->data());
+  }
   torch::manual_seed(seed);
   Trainer trainer(config, run, std::move(task), std::move(model), options);
   if (options.resume) {

@@ -38,7 +38,7 @@ bool is_empty_folder(const fs::path& folder) {
 bool holds_run(const fs::path& folder) { return fs::is_regular_file(record_file(folder)); }
 
 Run create_run(const fs::path& folder, const std::string& name, const Config& config,
-               std::int64_t parameters) {
+               std::int64_t parameters, const Json& data) {
   if (holds_run(folder)) {
     throw std::runtime_error(
         fmt::format("{}: already holds a run: continue it with --resume, or choose another folder",
@@ -61,11 +61,22 @@ Run create_run(const fs::path& folder, const std::string& name, const Config& co
            {"score", config.model.score},
            {"parameters", parameters},
            {"created", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now))},
-           {"config", to_json(config)}}};
+           {"config", to_json(config)},
+           {"data", data}}};
   write_json(record_file(folder), run.record);
   fs::create_directory(folder / "checkpoints");
   fs::create_directory(folder / "evals");
   return run;
+}
+
+void require_same_data(const Run& run, const Json& data) {
+  const Json before = run.record.value("data", Json::object());
+  for (const auto& [name, hash] : before.items()) {
+    if (!data.contains(name) || data[name] == hash) continue;
+    throw std::runtime_error(fmt::format(
+        "{}: {} has other content now ({}) than when the run began ({})", run.folder.string(), name,
+        data[name].get<std::string>(), hash.get<std::string>()));
+  }
 }
 
 Run open_run(const fs::path& folder) {

@@ -23,10 +23,13 @@ struct Run {
 /// Whether the folder holds a run (a run.json).
 bool holds_run(const std::filesystem::path& folder);
 
-/// Makes the folder and writes run.json. Throws std::runtime_error if it already holds a run or
-/// anything else.
+/// Makes the folder and writes run.json; `data` as Task::data says. Throws std::runtime_error if it
+/// already holds a run or anything else.
 Run create_run(const std::filesystem::path& folder, const std::string& name, const Config& config,
-               std::int64_t parameters);
+               std::int64_t parameters, const Json& data = Json::object());
+
+/// Throws std::runtime_error naming what of `data` is not what it was when the run began.
+void require_same_data(const Run& run, const Json& data);
 
 /// Reads run.json. Throws std::runtime_error naming the folder or file if there is none, its schema
 /// is unknown or a field is wrong.

@@ -1,4 +1,4 @@
-"""bench/encoder.py and bench/tokenizer.py run on a few sentences of the real data, and refuse what they cannot do."""
+"""bench/encoder.py, bench/tokenizer.py and bench/data_tokenize.py run on a few sentences of the real data, and refuse what they cannot do."""
 
 import json
 import os
@@ -44,3 +44,17 @@ def test_tokenizer(small_data):
     for result in results:
         assert min(speed for speeds in result["speeds"].values() for speed in speeds) > 0
     assert "--rounds 0: at least 1" in run("tokenizer.py", "--data", small_data, "--rounds", 0).stderr
+
+
+def test_data_tokenize(real_data, tmp_path):
+    (tmp_path / "a.txt").write_text("The dog.\n<|endoftext|>\nThe cat.\n")
+    (tmp_path / "b.jsonl").write_text('{"text": "One<|endoftext|>"}\n{"text": "Two\\n"}\n')
+    out = tmp_path / "results.json"
+    files = [tmp_path / "a.txt", tmp_path / "b.jsonl"]
+    done = run("data_tokenize.py", *files, "--data", real_data, "--rounds", 2, "--out", out)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(out.read_text())["results"]
+    assert [result["threads"] for result in results] == [1, 2]
+    for result in results:
+        assert all(len(speeds) == 2 and min(speeds) > 0 for speeds in result["speeds"].values())
+    assert "absent.txt: no such file" in run("data_tokenize.py", "absent.txt", "--data", real_data).stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(os.environ["SSA_SOURCE"])
-COMMANDS = ["train", "eval", "attention", "reproduce", "theory", "tokenizer", "scores", "info"]
+COMMANDS = ["train", "eval", "attention", "reproduce", "theory", "tokenizer", "data", "scores", "info"]
 
 
 def test_help_names_every_command_and_has_an_example(ssa):

@@ -1,5 +1,6 @@
 #include "config/config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -67,47 +68,100 @@ TEST(Config, EveryDefaultIsWithinItsOwnField) {
 TEST(Config, EveryFieldSurvivesAnotherValueThroughJson) {
   // Every field differs from its default, so a field that the dump or the reader forgets shows.
   Config config;
-  config.model = {"gpt2-icl-tiny",
-                  2,
-                  4,
-                  2,
-                  32,
-                  false,
-                  48,
-                  "gelu",
-                  "none",
-                  "after",
-                  1e-6,
-                  false,
-                  false,
-                  "rope",
-                  100,
-                  "scalar",
-                  50,
-                  3,
-                  4,
-                  0.1,
-                  0.5,
-                  "ssa",
-                  "fused",
-                  "layer",
-                  "exp",
-                  {1.75, 2.5},
-                  {"n"},
-                  {"b"}};
-  config.task = {"icl-linear", "plain",   5,         15,  3, 7,      "tokenizer.json",
-                 {"a.txt"},    {"b.txt"}, "roberta", 0.2, 4, "file", true};
-  config.train = {10,   3,    2,     "bfloat16", "adamw", 0.25, "cosine", 4,  0.5, 0.1, 0.8,
-                  0.95, 1e-5, false, 1.5,        9,       11,   12,       13, 14,  15,  1};
-  const Json dumped = to_json(config);
-  EXPECT_EQ(to_json(config_from_json(Json::parse(dumped.dump()), "run.json")), dumped);
+  config.model = {.preset = "gpt2-icl-tiny",
+                  .layers = 2,
+                  .heads = 4,
+                  .kv_heads = 2,
+                  .width = 32,
+                  .mlp = false,
+                  .mlp_width = 48,
+                  .activation = "gelu",
+                  .linear_bias = false,
+                  .norm = "none",
+                  .norm_place = "after",
+                  .norm_epsilon = 1e-6,
+                  .residual = false,
+                  .causal = false,
+                  .positions = "rope",
+                  .rotary_share = 0.5,
+                  .max_positions = 100,
+                  .input = "scalar",
+                  .vocabulary = 50,
+                  .pad_id = 3,
+                  .token_types = 4,
+                  .tied = false,
+                  .dropout = 0.1,
+                  .init_std = 0.5,
+                  .score = "ssa",
+                  .score_kernel = "fused",
+                  .score_share = "layer",
+                  .parametrisation = "exp",
+                  .score_initial = {1.75, 2.5},
+                  .score_frozen = {"n"},
+                  .score_trained = {"b"}};
+  config.train = {.steps = 10,
+                  .batch = 3,
+                  .accumulation = 2,
+                  .precision = "bfloat16",
+                  .recompute = true,
+                  .optimizer = "adamw",
+                  .learning_rate = 0.25,
+                  .schedule = "cosine",
+                  .warmup_steps = 4,
+                  .final_learning_rate = 0.5,
+                  .weight_decay = 0.1,
+                  .beta1 = 0.8,
+                  .beta2 = 0.95,
+                  .epsilon = 1e-5,
+                  .bias_correction = false,
+                  .clip = 1.5,
+                  .seed = 9,
+                  .log_interval = 11,
+                  .eval_interval = 12,
+                  .eval_batches = 13,
+                  .checkpoint_interval = 14,
+                  .keep_checkpoints = 15,
+                  .threads = 1};
+  const TaskConfig tasks[] = {{.name = "icl-linear",
+                               .sampler = "plain",
+                               .points_start = 5,
+                               .points_end = 15,
+                               .points_step = 3,
+                               .points_interval = 7},
+                              {.name = "lm",
+                               .tokenizer = "vocab.json",
+                               .merges = "merges.txt",
+                               .tokens = {"a"},
+                               .validation_tokens = {"b"},
+                               .length = 9,
+                               .documents = "across",
+                               .order = "file"},
+                              {.name = "mlm",
+                               .tokenizer = "tokenizer.json",
+                               .text = {"a.txt"},
+                               .validation_text = {"b.txt"},
+                               .masking = "roberta",
+                               .mask_probability = 0.2,
+                               .least_words = 4,
+                               .order = "file",
+                               .skip_bad_lines = true}};
   const Json defaults = to_json(Config{});
-  for (const auto& [section, fields] : dumped.items()) {
-    for (const auto& [key, value] : fields.items()) {
-      if (key == "input" || key == "score") continue;
-      EXPECT_NE(value, defaults[section][key]) << key;
+  std::set<std::string> same;
+  for (const auto& [section, fields] : defaults.items()) {
+    for (const auto& [key, value] : fields.items()) same.insert(section + "." + key);
+  }
+  for (const TaskConfig& task : tasks) {
+    config.task = task;
+    const Json dumped = to_json(config);
+    EXPECT_EQ(to_json(config_from_json(Json::parse(dumped.dump()), "run.json")), dumped);
+    for (const auto& [section, fields] : dumped.items()) {
+      for (const auto& [key, value] : fields.items()) {
+        if (value != defaults[section][key]) same.erase(section + "." + key);
+      }
     }
   }
+  // They have no other value that goes with the rest.
+  EXPECT_EQ(same, (std::set<std::string>{"model.input", "model.score"}));
 }
 
 TEST(Config, FlagsGoOverTomlOverPreset) {
@@ -161,12 +215,16 @@ TEST(Config, ModelsOfTokensNeedAVocabularyAndTheFormThatIsBuilt) {
   EXPECT_EQ(error_of(tokens + "pad_id = 128"),
             "x.toml: model.pad_id = 128 is not below model.vocabulary = 128");
   EXPECT_EQ(error_of(tokens + "positions = \"rope\""),
-            "x.toml: model.positions = \"rope\" is not built for model.input = \"tokens\", which "
-            "needs \"learned\"");
-  EXPECT_EQ(
-      error_of(tokens + "norm_place = \"before\""),
-      "x.toml: model.norm_place = \"before\" is not built for model.input = \"tokens\", which "
-      "needs \"after\"");
+            "x.toml: model.positions = \"rope\" is not built for model.input = \"tokens\" with "
+            "model.norm_place = \"after\", which needs \"learned\"");
+  EXPECT_EQ(error_of(tokens + "norm_place = \"before\""),
+            "x.toml: model.causal = false is not built for model.input = \"tokens\" with "
+            "model.norm_place = \"before\", which needs true");
+  const std::string decoder = "[model]\npreset = \"nemotron-tiny\"\n";
+  EXPECT_EQ(error_of(decoder), "");
+  EXPECT_EQ(error_of(decoder + "token_types = 2"),
+            "x.toml: model.token_types = 2 is not built for model.input = \"tokens\" with "
+            "model.norm_place = \"before\", which needs 0");
 }
 
 TEST(Config, NestedDottedAndQuotedTomlKeysAreTheSame) {
@@ -235,14 +293,25 @@ TEST(Config, ValuesThatDoNotGoTogetherAreRefused) {
   EXPECT_EQ(error_of("[model]\nkv_heads = 3"),
             "x.toml: model.heads = 8 is not a multiple of model.kv_heads = 3");
   EXPECT_EQ(error_of("[model]\nwidth = 24\npositions = \"rope\""),
-            "x.toml: model.positions = \"rope\" needs an even head dimension, but model.width / "
-            "model.heads = 3");
+            "x.toml: model.positions = \"rope\" turns pairs of dimensions, but of a head's "
+            "model.width / model.heads = 3 it would turn 3 (model.rotary_share = 1)");
   EXPECT_EQ(error_of("[task]\npoints_start = 50"),
             "x.toml: task.points_start = 50 is above task.points_end = 41");
   EXPECT_EQ(
       error_of("[model]\nmax_positions = 80"),
       "x.toml: task.points_end = 41 makes sequences of 82 tokens, but model.max_positions = 80");
   EXPECT_EQ(error_of("[model]\nmax_positions = 80\n[task]\nname = \"mlm\""), "");
+  EXPECT_EQ(error_of("[task]\nmasking = \"roberta\""),
+            "x.toml: task.masking belongs to tasks of mlm, but task.name = \"icl-every\"");
+  EXPECT_EQ(error_of("[task]\nname = \"lm\"\npoints_end = 9"),
+            "x.toml: task.points_end belongs to tasks of icl, but task.name = \"lm\"");
+  for (const char* task : {"lm", "mlm"}) {
+    EXPECT_EQ(error_of(fmt::format("[task]\nname = \"{}\"\norder = \"file\"", task)), "");
+  }
+  EXPECT_EQ(error_of("[model]\nscore = \"cosformer\"\ndropout = 0.1"),
+            "x.toml: model.dropout = 0.1: cosformer has no attention weights to drop out");
+  EXPECT_EQ(error_of("[model]\nscore = \"sparsemax\"\nscore_kernel = \"fused\""),
+            "x.toml: model.score_kernel = \"fused\": sparsemax has no fused kernel");
   EXPECT_EQ(error_of("[train]\nsteps = 5\nwarmup_steps = 6"),
             "x.toml: train.warmup_steps = 6 is above train.steps = 5");
 }

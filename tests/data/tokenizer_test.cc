@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -68,6 +69,17 @@ TEST_F(TokenizerTest, AddedTokensInTheText) {
   Json normalized = small_tokenizer();
   normalized["added_tokens"][0]["normalized"] = true;
   EXPECT_EQ(read(normalized).encode("<MASK>", false), (Ids{0})) << "matched after it";
+}
+
+TEST_F(TokenizerTest, SpecialTokensAsOrdinaryText) {
+  const Tokenizer tokenizer = read(small_tokenizer());
+  const Ids ids = tokenizer.encode_ordinary("he <mask>ll</s>he");
+  EXPECT_EQ(tokenizer.decode(ids), " he <mask>ll</s>he");
+  EXPECT_TRUE(std::ranges::none_of(ids, [](TokenId id) { return id < 3; }));
+  Json content = small_tokenizer();
+  content["added_tokens"][0]["special"] = false;
+  EXPECT_EQ(read(content).encode_ordinary("he<mask></s>"),
+            (Ids{261, 0, byte_id(' '), byte_id('<'), byte_id('/'), byte_id('s'), byte_id('>')}));
 }
 
 TEST_F(TokenizerTest, EveryTextRoundTripsWithoutNormalizer) {

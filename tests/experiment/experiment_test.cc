@@ -117,6 +117,8 @@ TEST_F(ExperimentFile, NamesWhatIsWrongAndWhere) {
   expect(changed("seeds = 2", "scores = [\"ssa\", \"ssa\"]"),
          "experiment.scores names \"ssa\" twice");
   expect(changed("seeds = 2", "evaluations = [\"icl-shifts\"]"), "did you mean \"icl-shift\"?");
+  expect(changed("[train]", "[evaluation]\nprecision = \"bfloat16\"\n[train]"),
+         "evaluation.precision does not belong to icl-shift");
   expect(changed("steps = 10", "steps = 0"), ":7: train.steps = 0");
   expect(changed("steps = 10", "seed = 3"), ":7: train.seed: the cells are numbered");
   expect(changed("[train]", "[trian]"), "unknown section [trian]; did you mean [train]?");

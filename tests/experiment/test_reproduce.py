@@ -303,10 +303,10 @@ CONFIGS = sorted((Path(os.environ["SSA_SOURCE"]) / "configs/experiments").glob("
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
-def test_configs_run_shrunk(ssa, config, request, monkeypatch):
+def test_configs_run_shrunk(ssa, config, data_for):
     """Each config of the project, one seed and 2 steps a cell."""
-    if 'name = "mlm"' in config.read_text():
-        monkeypatch.setenv("SSA_DATA", str(request.getfixturevalue("small_data")))
+    data_for(config)
+    (ssa.folder / "configs").symlink_to(Path(os.environ["SSA_SOURCE"]) / "configs")
     done = ssa("reproduce", config, "--out", "out", "--smoke")
     assert "smoke run, no verdict" in done.stdout
     table = json.loads((ssa.folder / "out/table.json").read_text())

@@ -1,4 +1,4 @@
-#include "model/decoder.h"
+#include "model/model.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -223,7 +223,7 @@ TEST(Decoder, DropoutActsInTrainingOnlyAndFollowsTheGlobalGenerator) {
 }
 
 TEST(Rotary, ScoresDependOnDistanceAlone) {
-  const RotaryTable table(40, 8);
+  const Rotation table = RotaryTable(40, 8).at(0, 40, torch::kFloat64);
   const auto vectors = torch::randn({2, 8}, torch::kFloat64);
   const auto turned = [&](int which, std::int64_t position) {
     const auto everywhere = vectors[which].expand({1, 40, 1, 8});

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "model/decoder.h"
+#include "model/number_decoder.h"
 
 namespace ssa {
 namespace {
@@ -23,7 +23,7 @@ TEST(ScoreParameters, StartAtTheScoresOwnValuesUnderEveryParametrisation) {
     for (const char* how : {"softplus", "exp", "raw"}) {
       ModelConfig config = tiny(std::string(score.name));
       config.parametrisation = how;
-      const auto layers = Decoder(config).score_parameters();
+      const auto layers = NumberDecoder(config).score_parameters();
       ASSERT_EQ(layers.size(), 2U);
       for (const auto& layer : layers) {
         ASSERT_EQ(layer.size(), score.params.size());
@@ -83,7 +83,7 @@ TEST(ScoreParameters, FrozenOnesAreWeightsButNotParameters) {
   config.score_frozen = {"b"};
   config.score_share = "layer";
   config.score_initial = {2.0, 0.25};
-  Decoder model(config);
+  NumberDecoder model(config);
   const auto parameters = model.named_parameters();
   ASSERT_NE(parameters.find("h.1.attn.score_n"), nullptr);
   EXPECT_EQ(parameters["h.1.attn.score_n"].numel(), 1);
@@ -102,9 +102,9 @@ TEST(ScoreParameters, FrozenOnesAreWeightsButNotParameters) {
 
 TEST(ScoreParameters, TrainedOverridesTheScoresOwnChoice) {
   ModelConfig config = tiny("temperature");
-  EXPECT_EQ(Decoder(config).named_parameters().find("h.0.attn.score_tau"), nullptr);
+  EXPECT_EQ(NumberDecoder(config).named_parameters().find("h.0.attn.score_tau"), nullptr);
   config.score_trained = {"tau"};
-  EXPECT_NE(Decoder(config).named_parameters().find("h.0.attn.score_tau"), nullptr);
+  EXPECT_NE(NumberDecoder(config).named_parameters().find("h.0.attn.score_tau"), nullptr);
 }
 
 }  // namespace

@@ -43,6 +43,14 @@ def test_a_resumed_run_is_the_same_bit_for_bit(text):
     assert (text.folder / "whole" / name).read_bytes() == (text.folder / "parts" / name).read_bytes()
 
 
+def test_a_resumed_run_notices_that_its_text_is_another(text):
+    text("train", "config.toml", "--out", "run", "--stop-at", 2)
+    file = text.folder / "train.txt"
+    file.write_text(file.read_text() + "one more sentence .\n")
+    done = text("train", "--out", "run", "--resume", code=1)
+    assert "run: task.text has other content now (fnv1a64:" in done.stderr
+
+
 def test_bfloat16_differs_from_float32_by_its_rounding(text):
     for precision in ("float32", "bfloat16"):
         text("train", "config.toml", "--out", precision, "--precision", precision, "--steps", 3, "--dropout", 0)

@@ -1,0 +1,176 @@
+"""Times training of the paper's 114 M decoder: `ssa train` against Hugging Face, speed and peak memory.
+
+    PYTHONPATH=build/release/python python bench/decoder.py --data ../shared/data
+
+All train NemotronForCausalLM's model on the same tokens of books, one sequence of --length at a step, with as many
+threads, bfloat16 autocast, fused AdamW, clipping at 1. Theirs: SDPA attention (softmax), and eager SSA (what an SSA
+user has without this project). Each is a process of its own; a round runs each once, in a new order; the ratio is
+taken within a round, and the median of rounds is shown with least and largest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from ssa_attention.files import write_text
+
+THEIRS = {"Hugging Face, SDPA softmax": "sdpa", "Hugging Face, eager SSA": "eager-ssa"}
+OURS = {"ssa train, softmax": "softmax", "ssa train, ssa": "ssa"}
+PEER = "Hugging Face, SDPA softmax"
+N, B = 1.5, 0.8
+
+
+def eager_ssa(module, query, key, value, attention_mask, scaling=None, dropout=0.0, **_):
+    key, value = (x.repeat_interleave(module.num_key_value_groups, 1) for x in (key, value))
+    s = (query @ key.transpose(2, 3)) * scaling
+    phi = N * torch.sign(s) * torch.log1p(B * s.abs())
+    future = torch.ones(s.shape[-2:], dtype=torch.bool).triu(1)
+    weights = phi.masked_fill(future, -torch.inf).softmax(-1, dtype=torch.float32).to(value.dtype)
+    return (weights @ value).transpose(1, 2).contiguous(), None
+
+
+def hugging_face(options: argparse.Namespace) -> None:
+    """What a child process prints: seconds of a step, peak of its memory in MiB."""
+    from transformers import AttentionInterface, NemotronConfig, NemotronForCausalLM
+
+    AttentionInterface.register("eager-ssa", eager_ssa)
+    torch.set_num_threads(options.threads)
+    model = NemotronForCausalLM(
+        NemotronConfig(
+            vocab_size=50257, hidden_size=768, num_hidden_layers=12, num_attention_heads=24, num_key_value_heads=8,
+            head_dim=32, intermediate_size=3072, max_position_embeddings=1024, tie_word_embeddings=True,
+            attn_implementation=options.one, use_cache=False,
+        )
+    ).train()  # fmt: skip
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), eps=1e-5, fused=True)
+    tokens = np.fromfile(f"{options.tokens}.bin", np.uint16)
+    times = []
+    for step in range(options.warm_up + options.steps):
+        start = time.perf_counter()
+        ids = torch.from_numpy(tokens[step * options.length :][: options.length + 1].astype(np.int64))[None]
+        with torch.autocast("cpu", torch.bfloat16):
+            logits = model(input_ids=ids[:, :-1]).logits
+            loss = torch.nn.functional.cross_entropy(logits[0].float(), ids[0, 1:])
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        times.append(time.perf_counter() - start)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"seconds": statistics.mean(times[options.warm_up :]), "mebibytes": peak}))
+
+
+def run(command: list) -> tuple[str, float]:
+    """Standard output, and the peak of the process's memory in MiB."""
+    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, errors = process.stdout.read(), process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise SystemExit(errors.decode())
+    return out.decode(), usage.ru_maxrss / 1024
+
+
+def theirs(options: argparse.Namespace, tokens: Path, attention: str) -> dict:
+    command = [sys.executable, __file__, "--one", attention, "--tokens", tokens, "--length", options.length]
+    command += ["--steps", options.steps, "--warm-up", options.warm_up, "--threads", options.threads]
+    return json.loads(run(command)[0])
+
+
+def ours(options: argparse.Namespace, tokens: Path, score: str) -> dict:
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            options.ssa, "train", options.config, "--out", Path(folder) / "run", "--quiet", "--score", score,
+            "--score-frozen", "b" if score == "ssa" else "", "--score-initial", f"{N},{B}" if score == "ssa" else "",
+            "--tokens", tokens, "--documents", "across", "--length", options.length, "--batch", 1, "--accumulation", 1,
+            "--order", "file", "--steps", options.warm_up + options.steps, "--warmup-steps", 0, "--log-interval", 1,
+            "--eval-batches", 0, "--checkpoint-interval", 0, "--threads", options.threads,
+            *tokenizer_flags(options),
+        ]  # fmt: skip
+        _, peak = run(command)
+        lines = [json.loads(line) for line in (Path(folder) / "run/metrics.jsonl").read_text().splitlines()]
+    first, last = lines[options.warm_up - 1], lines[-1]
+    return {"seconds": (last["seconds"] - first["seconds"]) / options.steps, "mebibytes": peak}
+
+
+def tokenizer_flags(options: argparse.Namespace) -> list:
+    folder = options.data / "tokenizers"
+    return ["--tokenizer", folder / "gpt2_vocab.json", "--merges", folder / "gpt2_merges.txt"]
+
+
+def measure(options: argparse.Namespace, tokens: Path) -> dict[str, list[dict]]:
+    ways = {way: lambda name=name: theirs(options, tokens, name) for way, name in THEIRS.items()}
+    ways |= {way: lambda score=score: ours(options, tokens, score) for way, score in OURS.items()}
+    results: dict[str, list[dict]] = {way: [] for way in ways}
+    for _ in range(options.rounds):
+        for way in random.sample(list(ways), len(ways)):
+            results[way].append(ways[way]())
+    return results
+
+
+def rows(results: dict[str, list[dict]], length: int) -> list[str]:
+    out = []
+    for way, rounds in results.items():
+        ratios = [peer["seconds"] / own["seconds"] for peer, own in zip(results[PEER], rounds, strict=True)]
+        seconds = statistics.median(own["seconds"] for own in rounds)
+        memory, peer_memory = (statistics.median(r["mebibytes"] for r in some) for some in (rounds, results[PEER]))
+        out.append(
+            f"| {way} | {seconds:.2f} | {length / seconds:.0f} |"
+            f" {statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f}) |"
+            f" {memory:.0f} | {memory / peer_memory:.2f} |"
+        )
+    return out
+
+
+def main() -> int:
+    source = Path(__file__).resolve().parent.parent
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("SSA_DATA") or source.parent / "shared/data"))
+    parser.add_argument("--text", default="web_and_books/books_valid.txt", help="below --data")
+    parser.add_argument("--ssa", type=Path, default=source / "build/release/bin/ssa", help="the program")
+    parser.add_argument("--config", type=Path, default=source / "configs/nemotron-114m.toml")
+    parser.add_argument("--length", type=int, default=1024, help="tokens of a sequence")
+    parser.add_argument("--steps", type=int, default=5, help="of a round")
+    parser.add_argument("--warm-up", type=int, default=2, help="steps before those, not timed")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--out", type=Path, help="also write every number to this JSON file")
+    parser.add_argument("--one", help=argparse.SUPPRESS)  # a child process
+    parser.add_argument("--tokens", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    for option in ("length", "steps", "warm_up", "rounds", "threads"):
+        if getattr(options, option) < 1:
+            parser.error(f"--{option.replace('_', '-')} {getattr(options, option)}: at least 1")
+    if options.one:
+        hugging_face(options)
+        return 0
+    for path in (options.ssa, options.config, options.data / options.text):
+        if not path.is_file():
+            parser.error(f"{path}: no such file (see --data and --ssa)")
+    random.seed(0)
+    print(f"114 M parameters, 1 x {options.length} tokens, {options.threads} threads, torch {torch.__version__}.\n")
+    with tempfile.TemporaryDirectory() as folder:
+        tokens = Path(folder) / "tokens"
+        run([options.ssa, "data", "tokenize", options.data / options.text, *tokenizer_flags(options), "--out", tokens])
+        results = measure(options, tokens)
+    print("| | s a step | tokens/s | times Hugging Face SDPA | peak MiB | of SDPA's |\n|---|---|---|---|---|---|")
+    print("\n".join(rows(results, options.length)), flush=True)
+    if options.out:
+        write_text(options.out, json.dumps({"threads": options.threads, "results": results}, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

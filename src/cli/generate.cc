@@ -1,0 +1,165 @@
+// `ssa generate`: text from a trained language model.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/whole_number.h"
+#include "data/lines.h"
+#include "eval/generation.h"
+#include "model/autocast.h"
+#include "tasks/language_task.h"
+#include "train/run_folder.h"
+#include "train/signals.h"
+
+namespace ssa {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct GenerateArguments {
+  fs::path run;
+  std::optional<std::int64_t> checkpoint;
+  std::string prompt, tokenizer, merges, end_token, precision = "float32";
+  std::optional<fs::path> prompts;
+  bool no_cache = false, no_end = false;
+  std::int64_t seed = 1;
+  GenerationOptions options;
+};
+
+std::unique_ptr<TextEncoder> encoder_of(const GenerateArguments& arguments, const Run& run) {
+  Config config = run.config;
+  if (arguments.tokenizer.empty()) {
+    require_same_data(run, {{"task.tokenizer", hash_tokenizer(config.task)}});
+  }
+  if (!arguments.tokenizer.empty()) config.task.tokenizer = arguments.tokenizer;
+  if (!arguments.merges.empty()) config.task.merges = arguments.merges;
+  return read_encoder(config);
+}
+
+/// One a line; standard input for "-".
+std::vector<std::string> read_prompts(const fs::path& file) {
+  std::vector<std::string> prompts;
+  for_each_line(file == "-" ? fs::path() : file,
+                [&](const std::string& line) { prompts.push_back(line); });
+  if (prompts.empty()) {
+    throw std::invalid_argument(fmt::format("--prompts {}: is empty", file.string()));
+  }
+  return prompts;
+}
+
+bool write_out(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return std::fflush(stdout) == 0;
+}
+
+int generate_texts(GenerateArguments arguments) {
+  const Run run = open_run(arguments.run);
+  if (run.config.task.name != "lm") {
+    throw std::invalid_argument(fmt::format("{}: was trained on {}: text comes from runs of lm",
+                                            run.folder.string(), run.config.task.name));
+  }
+  const auto encoder = encoder_of(arguments, run);
+  const EndToken end = find_end_token(*encoder, arguments.end_token);
+  GenerationOptions& options = arguments.options;
+  if (!arguments.no_end) options.end = end.id;
+  options.cache = !arguments.no_cache;
+  options.sampling.seed = static_cast<std::uint64_t>(arguments.seed);
+  const bool many = arguments.prompts.has_value();
+  const std::vector<std::string> prompts =
+      many ? read_prompts(*arguments.prompts) : std::vector{arguments.prompt};
+  const LoadedModel loaded = load_model(run, arguments.checkpoint);
+
+  const StopSignals signals;
+  const auto start = std::chrono::steady_clock::now();
+  std::int64_t tokens = 0;
+  if (!many) write_out(arguments.prompt);
+  for (std::size_t i = 0; i < prompts.size() && signals.received() == 0; ++i) {
+    std::vector<TokenId> ids = encoder->encode_ordinary(prompts[i]);
+    if (ids.empty()) ids = {end.id};  // the beginning of a document
+    const auto show = [&](const std::string& piece) {
+      if (!many && !write_out(piece))
+        throw std::runtime_error("standard output: cannot be written");
+      return signals.received() == 0;
+    };
+    const Autocast autocast(arguments.precision);
+    const GeneratedText text = generate(*loaded.model, run.config.model, *encoder, ids,
+                                        static_cast<std::int64_t>(i), options, show);
+    tokens += text.tokens;
+    if (many) {
+      const Json row = {{"prompt", prompts[i]},
+                        {"text", text.text},
+                        {"tokens", text.tokens},
+                        {"ending", ending_name(text.ending)}};
+      write_out(row.dump() + "\n");
+    } else {
+      write_out("\n");
+      fmt::print(stderr, "ended by: {}\n", ending_name(text.ending));
+    }
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  fmt::print(stderr, "{}: score {}, step {}; {} tokens in {:.1f} s, {:.1f} tokens/s\n",
+             run.folder.string(), run.config.model.score, loaded.step, tokens, seconds.count(),
+             static_cast<double>(tokens) / seconds.count());
+  return signals.received() == 0 ? 0 : 128 + signals.received();
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, int& exit_code) {
+  const auto arguments = std::make_shared<GenerateArguments>();
+  GenerationOptions& options = arguments->options;
+  Sampling& sampling = options.sampling;
+  app.add_option("run", arguments->run, "run folder of a language model")->required();
+  CLI::Option* prompt = app.add_option("--prompt", arguments->prompt,
+                                       "text to go on from (default: the start of a document)");
+  app.add_option("--prompts", arguments->prompts,
+                 "file of prompts, one a line, - for standard input; writes a JSON line for each")
+      ->excludes(prompt);
+  app.add_option("--tokens", options.most_tokens, "most tokens of a text")
+      ->check(whole_number(1))
+      ->capture_default_str();
+  app.add_option("--temperature", sampling.temperature,
+                 "divides the logits; 0 = greedy, always the likeliest token")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  app.add_option("--top-k", sampling.top_k, "draw from that many likeliest tokens; 0 = from all")
+      ->check(whole_number(0))
+      ->capture_default_str();
+  app.add_option("--top-p", sampling.top_p,
+                 "draw from the likeliest tokens that have this probability together")
+      ->check(CLI::Range(1e-9, 1.0))
+      ->capture_default_str();
+  app.add_option("--seed", arguments->seed, "of the draws")
+      ->check(whole_number(0))
+      ->capture_default_str();
+  app.add_option("--stop", options.stop, "text that ends it; may be given more than once")
+      ->check([](const std::string& text) {
+        return text.empty() ? std::string("an empty text would end every text") : std::string();
+      });
+  app.add_option("--end-token", arguments->end_token,
+                 "token that ends a document (default: <|endoftext|> or </s>)");
+  app.add_flag("--no-end", arguments->no_end, "go on after the end of a document");
+  app.add_flag("--no-cache", arguments->no_cache,
+               "read all tokens anew for each (slow; the same text)");
+  app.add_option("--tokenizer", arguments->tokenizer, "instead of the run's task.tokenizer");
+  app.add_option("--merges", arguments->merges, "instead of the run's task.merges");
+  app.add_option("--precision", arguments->precision, "of matrix products and attention")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->capture_default_str();
+  app.add_option("--checkpoint", arguments->checkpoint, "step of the checkpoint (default: newest)")
+      ->check(whole_number(1));
+  app.footer(
+      "Example: ssa generate runs/books --prompt \"It was a\" --temperature 0.8 --top-p 0.9");
+  app.callback([arguments, &exit_code] { exit_code = generate_texts(*arguments); });
+}
+
+}  // namespace ssa

@@ -1,0 +1,63 @@
+#include "data/text_encoder.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "data/sentence_piece.h"
+#include "data/tokenizer.h"
+
+namespace ssa {
+namespace fs = std::filesystem;
+namespace {
+
+class ByteLevelEncoder : public TextEncoder {
+ public:
+  explicit ByteLevelEncoder(Tokenizer tokenizer) : tokenizer_(std::move(tokenizer)) {}
+
+  std::vector<TokenId> encode(std::string_view text, bool add_special_tokens) const override {
+    return tokenizer_.encode(text, add_special_tokens);
+  }
+  std::vector<TokenId> encode_ordinary(std::string_view text) const override {
+    return tokenizer_.encode_ordinary(text);
+  }
+  std::string decode(std::span<const TokenId> ids, bool skip_special_tokens) const override {
+    return tokenizer_.decode(ids, skip_special_tokens);
+  }
+  std::optional<TokenId> find(std::string_view token) const override {
+    return tokenizer_.find(token);
+  }
+  TokenId size() const override { return tokenizer_.size(); }
+
+ private:
+  Tokenizer tokenizer_;
+};
+
+}  // namespace
+
+bool is_sentence_piece(const fs::path& file) { return file.extension() == ".model"; }
+
+std::unique_ptr<TextEncoder> read_text_encoder(const fs::path& file, const fs::path& merges) {
+  if (is_sentence_piece(file)) {
+    if (merges.empty()) return std::make_unique<SentencePieceEncoder>(file);
+    throw std::runtime_error(fmt::format("{}: a model of SentencePiece has no merges ({})",
+                                         file.string(), merges.string()));
+  }
+  return std::make_unique<ByteLevelEncoder>(merges.empty() ? Tokenizer::read(file)
+                                                           : Tokenizer::read(file, merges));
+}
+
+EndToken find_end_token(const TextEncoder& encoder, const std::string& name) {
+  if (!name.empty()) {
+    if (const auto id = encoder.find(name)) return {name, *id};
+    throw std::runtime_error(fmt::format("the vocabulary has no token \"{}\"", name));
+  }
+  for (const char* usual : {"<|endoftext|>", "</s>"}) {
+    if (const auto id = encoder.find(usual)) return {usual, *id};
+  }
+  throw std::runtime_error(
+      "the vocabulary has neither <|endoftext|> nor </s>: which token ends a document?");
+}
+
+}  // namespace ssa

@@ -1,0 +1,278 @@
+#include "eval/choice_task.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "config/toml.h"
+#include "data/lines.h"
+
+namespace ssa {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const std::string& message) { throw std::runtime_error(message); }
+
+struct TaskFile {
+  static constexpr std::string_view kSection = "task";
+  std::string name, file, split_field, split_at, label;
+  std::vector<std::string> context, choices, labels;
+
+  template <class Visit>
+  static void fields(Visit&& visit) {
+    using C = TaskFile;
+    visit(Field{.name = "name", .help = "in tables"}, &C::name);
+    visit(Field{.name = "file", .help = "JSON lines"}, &C::file);
+    visit(Field{.name = "context", .help = "a template, or one for each choice"}, &C::context);
+    visit(Field{.name = "choices", .help = "templates, or one of a list"}, &C::choices);
+    visit(Field{.name = "split_field", .help = "field that {before} and {after} come from"},
+          &C::split_field);
+    visit(Field{.name = "split_at", .help = "what stands between them"}, &C::split_at);
+    visit(Field{.name = "label", .help = "field of the right choice"}, &C::label);
+    visit(Field{.name = "labels", .help = "its values in the order of the choices"}, &C::labels);
+  }
+};
+
+/// A field's value as text; true and false as JSON writes them.
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+const Json& field_of(const Json& item, const std::string& name) {
+  if (!item.is_object() || !item.contains(name)) {
+    throw std::invalid_argument(fmt::format("field \"{}\" is missing", name));
+  }
+  return item.at(name);
+}
+
+std::string filled(const std::string& text, const Json& item) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t open = text.find('{', at), close = text.find('}', open);
+    out += text.substr(at, open - at);
+    if (open == text.npos || close == text.npos) break;
+    out += text_of(field_of(item, text.substr(open + 1, close - open - 1)));
+    at = close + 1;
+  }
+  return out;
+}
+
+/// The item with {before} and {after}.
+Json with_parts(Json item, const ChoiceTask& task) {
+  if (task.split_field.empty()) return item;
+  const std::string text = text_of(field_of(item, task.split_field));
+  const std::size_t at = text.find(task.split_at);
+  if (at == text.npos) {
+    throw std::invalid_argument(
+        fmt::format("field \"{}\" has no \"{}\" in it", task.split_field, task.split_at));
+  }
+  item["before"] = text.substr(0, at);
+  item["after"] = text.substr(at + task.split_at.size());
+  return item;
+}
+
+/// The name in "{name}", if that is all.
+std::string only_field(const std::string& text) {
+  const bool one = text.size() > 2 && text.front() == '{' && text.find('}') == text.size() - 1;
+  return one ? text.substr(1, text.size() - 2) : "";
+}
+
+std::vector<std::string> choices_of(const ChoiceTask& task, const Json& item) {
+  std::vector<std::string> out;
+  const std::string list = task.choices.size() == 1 ? only_field(task.choices[0]) : "";
+  if (!list.empty() && field_of(item, list).is_array()) {
+    for (const Json& choice : item.at(list)) out.push_back(text_of(choice));
+  } else {
+    for (const std::string& choice : task.choices) out.push_back(filled(choice, item));
+  }
+  return out;
+}
+
+std::size_t right_of(const ChoiceTask& task, const Json& item, std::size_t choices) {
+  if (task.greedy()) return 0;
+  const Json& value = field_of(item, task.label);
+  std::size_t right = choices;
+  if (!task.labels.empty()) {
+    const auto found = std::ranges::find(task.labels, text_of(value));
+    right = found - task.labels.begin();
+  } else if (value.is_number_unsigned()) {
+    right = value.get<std::size_t>();
+  }
+  if (right >= choices) {
+    throw std::invalid_argument(
+        fmt::format("field \"{}\" is {}, which names none of the {} choices", task.label,
+                    value.dump(), choices));
+  }
+  return right;
+}
+
+ChoiceItem item_of(const ChoiceTask& task, const std::string& line) {
+  Json json = Json::parse(line, nullptr, false);
+  if (!json.is_object()) throw std::invalid_argument("is not a JSON object");
+  json = with_parts(std::move(json), task);
+  ChoiceItem item;
+  item.texts = choices_of(task, json);
+  for (const std::string& text : item.texts) {
+    if (text.empty()) throw std::invalid_argument("has an empty choice");
+    item.continuations.push_back(" " + text);
+  }
+  for (const std::string& context : task.contexts) item.contexts.push_back(filled(context, json));
+  if (item.contexts.size() == 1) item.contexts.resize(item.texts.size(), item.contexts[0]);
+  if (item.contexts.size() != item.texts.size()) {
+    throw std::invalid_argument(
+        fmt::format("{} contexts, but {} choices", item.contexts.size(), item.texts.size()));
+  }
+  item.right = right_of(task, json, item.texts.size());
+  return item;
+}
+
+std::size_t count_characters(const std::string& utf8) {
+  return std::ranges::count_if(utf8, [](char c) { return (c & 0xC0) != 0x80; });
+}
+
+/// The first of the largest, as argmax says.
+std::size_t largest(const std::vector<double>& values) {
+  return std::ranges::max_element(values) - values.begin();
+}
+
+void count(std::vector<std::int64_t>& counts, std::size_t which) {
+  if (counts.size() <= which) counts.resize(which + 1);
+  ++counts[which];
+}
+
+}  // namespace
+
+ChoiceTask read_choice_task(const fs::path& file) {
+  TaskFile read;
+  for (const Setting& setting : toml_settings(read_toml(file), file.string())) {
+    if (setting.section != TaskFile::kSection || !apply(read, setting)) {
+      fail(fmt::format("{}: unknown key {}.{}; there are task.{}", setting.origin, setting.section,
+                       setting.key, fmt::join(field_names<TaskFile>(), ", task.")));
+    }
+  }
+  const auto require = [&](bool there, const char* key) {
+    if (!there) fail(fmt::format("{}: task.{} is missing", file.string(), key));
+  };
+  require(!read.name.empty(), "name");
+  require(!read.file.empty(), "file");
+  require(!read.context.empty(), "context");
+  require(!read.choices.empty(), "choices");
+  require(read.split_field.empty() == read.split_at.empty(),
+          read.split_at.empty() ? "split_at" : "split_field");
+  require(read.labels.empty() || !read.label.empty(), "label");
+  if (read.label.empty() && read.choices.size() != 1) {
+    fail(fmt::format("{}: task.label is missing, so that task.choices must be one template",
+                     file.string()));
+  }
+  return {read.name,        read.file,     read.context, read.choices,
+          read.split_field, read.split_at, read.label,   read.labels};
+}
+
+std::vector<ChoiceItem> read_choice_items(const ChoiceTask& task, const fs::path& file) {
+  std::vector<ChoiceItem> items;
+  for_each_line(file, [&](const std::string& line) { items.push_back(item_of(task, line)); });
+  if (items.empty()) fail(fmt::format("{}: is empty", file.string()));
+  return items;
+}
+
+LikelihoodRequest encode_pair(const TextEncoder& encoder, TokenId begin, std::string context,
+                              std::string continuation) {
+  const std::size_t end = context.find_last_not_of(' ') + 1;  // npos + 1 is 0
+  continuation = context.substr(end) + continuation;
+  context.resize(end);
+  if (context.empty()) return {{begin}, encoder.encode_ordinary(continuation)};
+  LikelihoodRequest request{.context = encoder.encode_ordinary(context), .continuation = {}};
+  const std::vector<TokenId> whole = encoder.encode_ordinary(context + continuation);
+  const std::size_t cut = std::min(request.context.size(), whole.size());
+  request.continuation.assign(whole.begin() + static_cast<std::ptrdiff_t>(cut), whole.end());
+  if (request.context.empty()) request.context = {begin};
+  return request;
+}
+
+double ChoiceResult::majority() const {
+  return static_cast<double>(std::ranges::max(labels)) / static_cast<double>(items);
+}
+
+bool ChoiceResult::constant() const {
+  const auto used = [](std::int64_t number) { return number > 0; };
+  return std::ranges::count_if(labels, used) > 1 && std::ranges::count_if(predictions, used) == 1;
+}
+
+ChoiceResult evaluate_choices(Model& model, const TextEncoder& encoder, TokenId begin,
+                              std::int64_t max_positions, const ChoiceTask& task,
+                              const std::vector<ChoiceItem>& items,
+                              const std::function<void(std::int64_t, std::int64_t)>& report) {
+  std::vector<LikelihoodRequest> requests;
+  for (const ChoiceItem& item : items) {
+    for (std::size_t i = 0; i < item.texts.size(); ++i) {
+      requests.push_back(encode_pair(encoder, begin, item.contexts[i], item.continuations[i]));
+    }
+  }
+  const std::vector<Likelihood> found = log_likelihoods(model, max_positions, requests, report);
+
+  ChoiceResult result{.name = task.name};
+  std::size_t next = 0;
+  for (const ChoiceItem& item : items) {
+    std::vector<double> sums, by_characters, by_bytes;
+    bool greedy = false;
+    for (const std::string& text : item.texts) {
+      const Likelihood& one = found[next++];
+      greedy = one.greedy;
+      sums.push_back(one.log_probability);
+      by_characters.push_back(one.log_probability / static_cast<double>(count_characters(text)));
+      by_bytes.push_back(one.log_probability / static_cast<double>(text.size()));
+    }
+    ++result.items;
+    result.chance += task.greedy() ? 0 : 1.0 / static_cast<double>(sums.size());
+    result.nats -= sums[0];
+    count(result.labels, item.right);
+    count(result.predictions, largest(sums));
+    result.right += task.greedy() ? greedy : largest(sums) == item.right;
+    result.right_by_characters += largest(by_characters) == item.right;
+    result.right_by_bytes += largest(by_bytes) == item.right;
+    result.log_probabilities.push_back(std::move(sums));
+  }
+  result.chance /= static_cast<double>(result.items);
+  return result;
+}
+
+Json to_json(const ChoiceResult& result) {
+  const auto n = static_cast<double>(result.items);
+  Json rows = Json::array();
+  const auto add = [&](const char* metric, std::int64_t right) {
+    const double share = static_cast<double>(right) / n;
+    rows.push_back({{"text", result.name},
+                    {"predictor", "model"},
+                    {"metric", metric},
+                    {"mean", 100 * share},
+                    {"standard_error", 100 * std::sqrt(share * (1 - share) / std::max(n - 1, 1.0))},
+                    {"items", result.items}});
+  };
+  add("acc", result.right);
+  if (result.chance == 0) {
+    rows.push_back({{"text", result.name},
+                    {"predictor", "model"},
+                    {"metric", "perplexity"},
+                    {"mean", std::exp(result.nats / n)},
+                    {"items", result.items}});
+  } else {
+    add("acc_norm", result.right_by_characters);
+    add("acc_bytes", result.right_by_bytes);
+    for (const auto& [predictor, share] :
+         {std::pair("chance", result.chance), std::pair("majority", result.majority())}) {
+      rows.push_back({{"text", result.name},
+                      {"predictor", predictor},
+                      {"metric", "acc"},
+                      {"mean", 100 * share}});
+    }
+  }
+  return rows;
+}
+
+}  // namespace ssa

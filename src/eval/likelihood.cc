@@ -1,0 +1,95 @@
+#include "eval/likelihood.h"
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "model/packed_tokens.h"
+#include "ssa/check.h"
+
+namespace ssa {
+namespace {
+
+// Logits of 512 tokens of a vocabulary of 50 257 are 103 MB.
+constexpr std::size_t kTokensPerForward = 4096, kScoredPerForward = 512;
+
+class LikelihoodScorer {
+ public:
+  explicit LikelihoodScorer(Model& model) : model_(model) {}
+
+  void add(std::size_t number, const LikelihoodRequest& request, std::int64_t max_positions) {
+    std::vector<TokenId> ids = request.context;
+    ids.insert(ids.end(), request.continuation.begin(), request.continuation.end());
+    ids.pop_back();  // nothing comes after the last
+    const auto read = std::min(static_cast<std::int64_t>(ids.size()), max_positions);
+    packed_.tokens.insert(packed_.tokens.end(), ids.end() - read, ids.end());
+    packed_.end_sequence();
+    const auto end = static_cast<std::int64_t>(packed_.tokens.size());
+    const auto count = static_cast<std::int64_t>(request.continuation.size());
+    for (std::int64_t i = 0; i < count; ++i) {
+      packed_.wanted.push_back(end - count + i);
+      packed_.targets.push_back(request.continuation[i]);
+      owners_.push_back(number);
+    }
+  }
+
+  bool full() const {
+    return packed_.tokens.size() >= kTokensPerForward || owners_.size() >= kScoredPerForward;
+  }
+
+  void forward(std::vector<Likelihood>& results) {
+    if (owners_.empty()) return;
+    const torch::Tensor logits = model_.forward(packed_.input()).to(torch::kFloat32);
+    const torch::Tensor targets = packed_.target_ids();
+    const torch::Tensor losses =
+        torch::cross_entropy_loss(logits, targets, {}, at::Reduction::None).to(torch::kFloat64);
+    const torch::Tensor likeliest = logits.argmax(1) == targets;
+    for (std::size_t i = 0; i < owners_.size(); ++i) {
+      Likelihood& result = results[owners_[i]];
+      result.log_probability -= losses.const_data_ptr<double>()[i];
+      result.greedy = result.greedy && likeliest.const_data_ptr<bool>()[i];
+    }
+    packed_ = {};
+    owners_.clear();
+  }
+
+ private:
+  Model& model_;
+  PackedTokens packed_;
+  std::vector<std::size_t> owners_;  ///< the request of each wanted token
+};
+
+}  // namespace
+
+std::vector<Likelihood> log_likelihoods(
+    Model& model, std::int64_t max_positions, const std::vector<LikelihoodRequest>& requests,
+    const std::function<void(std::int64_t done, std::int64_t all)>& report) {
+  const torch::NoGradGuard no_gradient;
+  model.eval();
+  std::vector<Likelihood> results(requests.size(), {.greedy = true});
+  LikelihoodScorer scorer(model);
+  for (std::size_t number = 0; number < requests.size(); ++number) {
+    const LikelihoodRequest& request = requests[number];
+    SSA_CHECK(!request.context.empty(), "a context of at least one token is needed");
+    SSA_CHECK(static_cast<std::int64_t>(request.continuation.size()) <= max_positions,
+              "a continuation of " << request.continuation.size()
+                                   << " tokens, but model.max_positions = " << max_positions);
+    scorer.add(number, request, max_positions);
+    if (!scorer.full() && number + 1 < requests.size()) continue;
+    scorer.forward(results);
+    if (report)
+      report(static_cast<std::int64_t>(number) + 1, static_cast<std::int64_t>(requests.size()));
+  }
+  for (const Likelihood& result : results) {
+    if (!std::isfinite(result.log_probability)) {
+      throw std::runtime_error(fmt::format("the log-likelihood of request {} is not finite",
+                                           &result - results.data() + 1));
+    }
+  }
+  return results;
+}
+
+}  // namespace ssa

@@ -1,0 +1,32 @@
+// Log-likelihoods of texts given what stands before them: what evaluations of language models ask.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "data/text_encoder.h"
+#include "model/model.h"
+
+namespace ssa {
+
+struct LikelihoodRequest {
+  std::vector<TokenId> context;       ///< at least one token
+  std::vector<TokenId> continuation;  ///< what is scored
+};
+
+struct Likelihood {
+  double log_probability = 0;  ///< nats, Σ over the continuation
+  bool greedy = false;         ///< whether each of its tokens is the likeliest of its place
+};
+
+/// One for each request, in their order. Several are packed into a forward pass; `report` hears how
+/// many are done. A request of more than max_positions + 1 tokens loses the beginning of its
+/// context, as in EleutherAI's lm-evaluation-harness. Throws std::invalid_argument for a
+/// continuation of more than max_positions tokens, std::runtime_error for a result that is not
+/// finite.
+std::vector<Likelihood> log_likelihoods(
+    Model& model, std::int64_t max_positions, const std::vector<LikelihoodRequest>& requests,
+    const std::function<void(std::int64_t done, std::int64_t all)>& report = {});
+
+}  // namespace ssa

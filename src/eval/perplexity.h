@@ -1,0 +1,66 @@
+// How well a language model predicts text.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/field.h"
+#include "data/text_encoder.h"
+#include "model/model.h"
+#include "model/packed_tokens.h"
+
+namespace ssa {
+
+struct WindowOptions {
+  std::int64_t length = 1024;  ///< most tokens that the model reads at a time
+  /// New tokens of a window after a document's first one: the last `stride` of its `length` are
+  /// scored, those before are context alone. At most `length`.
+  std::int64_t stride = 1024;
+  TokenId begin = 0;  ///< stands before each document, so that its first token is scored too
+};
+
+/// Sums over documents.
+struct TextLikelihood {
+  double nats = 0;  ///< −Σ log p
+  std::int64_t tokens = 0, bytes = 0, words = 0, documents = 0;
+  std::vector<std::pair<double, std::int64_t>> windows = {};  ///< nats and tokens of each
+
+  double token_perplexity() const;
+  double bits_per_byte() const;
+  double word_perplexity() const;  ///< a word is what white space separates
+  /// Of token_perplexity, from the spread over windows; NaN of fewer than two.
+  double standard_error() const;
+};
+
+/// Every token of every document is scored once, given what stands before it in its document and
+/// window.
+class PerplexityMeter {
+ public:
+  PerplexityMeter(Model& model, const TextEncoder& encoder, const WindowOptions& options)
+      : model_(model), encoder_(encoder), options_(options) {}
+
+  void add(std::string_view document);
+  /// After the last document. Throws std::runtime_error if there is no token or a loss is not
+  /// finite.
+  TextLikelihood finish();
+  /// Of the documents that are done.
+  const TextLikelihood& so_far() const { return sums_; }
+
+ private:
+  void forward();
+
+  Model& model_;
+  const TextEncoder& encoder_;
+  WindowOptions options_;
+  TextLikelihood sums_;
+  PackedTokens packed_;                     ///< windows of the forward pass to come
+  std::vector<std::int64_t> scored_ = {0};  ///< targets before each of these windows, and all
+};
+
+/// Rows of evals/ppl.json: text, metric, mean (and standard_error, items) of each.
+Json to_json(const std::string& text, const TextLikelihood& likelihood);
+
+}  // namespace ssa

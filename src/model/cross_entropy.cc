@@ -1,0 +1,98 @@
+#include "model/cross_entropy.h"
+
+#include <ATen/autocast_mode.h>
+#include <torch/torch.h>
+
+#include "model/token_input.h"
+#include "ssa/check.h"
+
+namespace ssa {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr std::int64_t kRowsAtATime = 256;
+
+struct Result {
+  torch::Tensor losses;
+  torch::Tensor d_hidden, d_embeddings;  ///< of the sum of the losses; undefined if not asked for
+};
+
+Result cross_entropy(const torch::Tensor& hidden, const torch::Tensor& embeddings,
+                     const torch::Tensor& targets, bool with_gradients) {
+  const bool narrow = at::autocast::is_autocast_enabled(at::kCPU);
+  const auto product_type =
+      narrow ? at::autocast::get_autocast_dtype(at::kCPU) : hidden.scalar_type();
+  const auto type = hidden.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+  // What follows says its types itself.
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const torch::Tensor rows = hidden.to(product_type), table = embeddings.to(product_type);
+
+  Result result;
+  result.losses = torch::empty({hidden.size(0)}, hidden.options().dtype(type));
+  if (with_gradients) {
+    result.d_hidden = torch::empty_like(hidden);
+    result.d_embeddings = torch::zeros_like(embeddings);
+  }
+  for (std::int64_t begin = 0; begin < hidden.size(0); begin += kRowsAtATime) {
+    const std::int64_t count = std::min(kRowsAtATime, hidden.size(0) - begin);
+    const torch::Tensor part = rows.narrow(0, begin, count);
+    const torch::Tensor target = targets.narrow(0, begin, count).unsqueeze(1);
+    torch::Tensor logits = torch::mm(part, table.t()).to(type);
+    const torch::Tensor normaliser = logits.logsumexp(1, true);
+    result.losses.narrow(0, begin, count).copy_((normaliser - logits.gather(1, target)).squeeze(1));
+    if (!with_gradients) continue;
+    // Of the logits: softmax, less 1 at the target.
+    torch::Tensor gradient = logits.sub_(normaliser).exp_();
+    gradient.scatter_add_(1, target, torch::full_like(normaliser, -1));
+    gradient = gradient.to(product_type);
+    result.d_hidden.narrow(0, begin, count).copy_(torch::mm(gradient, table));
+    if (product_type == embeddings.scalar_type()) {
+      result.d_embeddings.addmm_(gradient.t(), part);
+    } else {
+      result.d_embeddings.add_(torch::mm(gradient.t(), part));
+    }
+  }
+  return result;
+}
+
+class LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy> {
+ public:
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& hidden,
+                               const torch::Tensor& embeddings, const torch::Tensor& targets,
+                               bool with_gradients) {
+    const Result result = cross_entropy(hidden, embeddings, targets, with_gradients);
+    context->save_for_backward({result.d_hidden, result.d_embeddings});
+    return result.losses;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const torch::Tensor& rows = gradients[0];
+    const variable_list saved = context->get_saved_variables();
+    if (rows.numel() == 0)
+      return {torch::zeros_like(saved[0]), torch::zeros_like(saved[1]), {}, {}};
+    const torch::Tensor scale = rows[0];
+    SSA_CHECK((rows == scale).all().item<bool>(),
+              "linear_cross_entropy: its rows can be summed or averaged only, but their gradients "
+              "differ");
+    return {saved[0] * scale, saved[1] * scale, {}, {}};
+  }
+};
+
+}  // namespace
+
+torch::Tensor linear_cross_entropy(const torch::Tensor& hidden, const torch::Tensor& embeddings,
+                                   const torch::Tensor& targets) {
+  SSA_CHECK(targets.dim() == 1 && targets.scalar_type() == torch::kLong &&
+                targets.size(0) == hidden.size(0),
+            "model: targets must be int64, one for each of "
+                << hidden.size(0) << " tokens, not " << targets.scalar_type() << " of shape "
+                << targets.sizes());
+  check_range("target", targets, embeddings.size(0), "model.vocabulary");
+  const bool with_gradients =
+      torch::GradMode::is_enabled() && (hidden.requires_grad() || embeddings.requires_grad());
+  return LinearCrossEntropy::apply(hidden, embeddings, targets, with_gradients);
+}
+
+}  // namespace ssa

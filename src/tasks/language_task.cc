@@ -1,0 +1,175 @@
+#include "tasks/language_task.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+
+#include "data/data_file.h"
+#include "data/file_hash.h"
+#include "model/packed_tokens.h"
+#include "ssa/check.h"
+#include "tasks/passes.h"
+#include "train/files.h"
+
+namespace ssa {
+namespace {
+
+void check_config(const Config& config) {
+  const auto& [model, task, train] = config;
+  SSA_CHECK(model.input == "tokens" && model.causal && model.norm_place == "before",
+            "task.name = \"lm\" needs a decoder of token ids (model.preset = \"nemotron-small\"), "
+            "not model.preset = \""
+                << model.preset << "\" with input \"" << model.input << '"'
+                << (model.causal ? "" : ", not causal"));
+  SSA_CHECK(!task.tokens.empty(),
+            "task.tokens is empty: a prefix that `ssa data tokenize` wrote is needed");
+  SSA_CHECK(!task.validation_tokens.empty() || train.eval_batches == 0,
+            "task.validation_tokens is empty: a prefix is needed, or train.eval_batches = 0 for no "
+            "validation");
+  SSA_CHECK(
+      !task.tokenizer.empty(),
+      "task.tokenizer is empty: the tokenizer of the tokens is needed, which ssa eval and ssa "
+      "generate read texts with");
+  SSA_CHECK(
+      task.length <= model.max_positions,
+      "task.length = " << task.length << " is above model.max_positions = " << model.max_positions);
+}
+
+std::vector<std::filesystem::path> tokenizer_files(const TaskConfig& task) {
+  std::vector<std::filesystem::path> files = {find_data(task.tokenizer, "task.tokenizer")};
+  if (!task.merges.empty()) files.push_back(find_data(task.merges, "task.merges"));
+  return files;
+}
+
+/// What `ssa data tokenize` wrote beside its shards names their tokenizer's content; shards of
+/// other programs come without that.
+void check_tokenizer(const std::string& prefix, const std::string& tokenizer,
+                     const TaskConfig& task) {
+  constexpr std::string_view kHeldOut = "-held-out";
+  std::string stem = prefix;
+  if (stem.ends_with(kHeldOut)) stem.resize(stem.size() - kHeldOut.size());
+  const std::filesystem::path record = stem + ".json";
+  if (!std::filesystem::exists(record)) return;
+  const Json made = read_json(record);
+  if (made.at("recipe").at("tokenizer") == tokenizer) return;
+  throw std::runtime_error(fmt::format("{}: its tokens are of {}, not of task.tokenizer = \"{}\"",
+                                       record.string(), made.at("tokenizer").get<std::string>(),
+                                       task.tokenizer));
+}
+
+}  // namespace
+
+std::unique_ptr<TextEncoder> read_encoder(const Config& config) {
+  SSA_CHECK(!config.task.tokenizer.empty(), "task.tokenizer is empty: a tokenizer is needed");
+  const auto files = tokenizer_files(config.task);
+  auto encoder = read_text_encoder(files[0], files.size() > 1 ? files[1] : "");
+  SSA_CHECK(encoder->size() <= config.model.vocabulary,
+            files[0].string() << ": has ids up to " << encoder->size() - 1
+                              << ", but model.vocabulary = " << config.model.vocabulary);
+  return encoder;
+}
+
+std::string hash_tokenizer(const TaskConfig& task) { return hash_files(tokenizer_files(task)); }
+
+LanguageTask::LanguageTask(const Config& config) : config_(config.task), train_(config.train) {
+  check_config(config);
+  read_encoder(config);  // it fits the model
+  data_["task.tokenizer"] = hash_tokenizer(config_);
+  length_ = config_.length == 0 ? config.model.max_positions : config_.length;
+  training_ = open(config_.tokens, "task.tokens");
+  if (train_.eval_batches > 0) {
+    validation_ = open(config_.validation_tokens, "task.validation_tokens");
+  }
+}
+
+LanguageTask::Source LanguageTask::open(const std::vector<std::string>& names, const char* field) {
+  std::vector<std::filesystem::path> indices;
+  Source source{.names = names, .files = {}};
+  for (const std::string& name : names) {
+    // The prefix is no file: its index is.
+    indices.push_back(find_data(name + ".idx", field));
+    const std::string prefix = indices.back().parent_path() / indices.back().stem();
+    check_tokenizer(prefix, data_.at("task.tokenizer").get<std::string>(), config_);
+    source.files.emplace_back(prefix);
+    const std::int64_t targets = std::max<std::int64_t>(source.files.back().tokens() - 1, 0);
+    source.first_sequence.push_back(source.first_sequence.back() + targets / length_);
+  }
+  SSA_CHECK(source.first_sequence.back() > 0,
+            field << ": " << fmt::format("{}", fmt::join(names, ", "))
+                  << " has no sequence of task.length = " << length_ << " tokens");
+  data_[field] = hash_files(indices);
+  return source;
+}
+
+Batch LanguageTask::batch_of(const Source& source, const std::vector<std::int64_t>& numbers) const {
+  PackedTokens packed;
+  const bool apart = config_.documents == "apart";
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(length_) + 1);
+  for (const std::int64_t number : numbers) {
+    const auto after = std::ranges::upper_bound(source.first_sequence, number);
+    const std::size_t file = after - source.first_sequence.begin() - 1;
+    const TokenShards& shards = source.files[file];
+    const std::int64_t begin = (number - source.first_sequence[file]) * length_;
+    shards.copy(begin, ids);
+    // A document begins with the token that ended the one before it.
+    std::vector<std::int64_t> starts;
+    if (apart) starts = shards.document_starts({begin + 2, begin + length_ + 1});
+    const auto place = static_cast<std::int64_t>(packed.tokens.size());
+    for (const std::int64_t start : starts) packed.cu_lengths.push_back(place + start - 1 - begin);
+    packed.tokens.insert(packed.tokens.end(), ids.begin(), ids.end() - 1);
+    packed.targets.insert(packed.targets.end(), ids.begin() + 1, ids.end());
+    packed.end_sequence();
+  }
+  ModelInput input = packed.input();
+  input.wanted = torch::Tensor();  // all
+  input.targets = packed.target_ids();
+  if (!apart) {
+    input.tokens = input.tokens.view({-1, length_});
+    input.cu_lengths = torch::Tensor();
+  }
+  return {input, input.targets};
+}
+
+Batch LanguageTask::training_batch(std::int64_t step, std::int64_t slice) const {
+  std::vector<std::int64_t> numbers;
+  const std::int64_t first = (step * train_.accumulation + slice) * train_.batch;
+  for (std::int64_t i = first; i < first + train_.batch; ++i) {
+    numbers.push_back(in_passes(i, sequences(), config_.order == "shuffle", train_.seed).which);
+  }
+  return batch_of(training_, numbers);
+}
+
+Batch LanguageTask::validation_batch(std::int64_t index) const {
+  const std::int64_t count = validation_.first_sequence.back();
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t i = 0; i < std::min(train_.batch, count); ++i) {
+    numbers.push_back((index * train_.batch + i) % count);
+  }
+  return batch_of(validation_, numbers);
+}
+
+std::map<std::string, double> LanguageTask::progress(std::int64_t step) const {
+  const auto seen = static_cast<double>((step + 1) * train_.accumulation * train_.batch);
+  return {{"pass", seen / static_cast<double>(sequences())}};
+}
+
+std::vector<std::string> LanguageTask::notes() const {
+  std::vector<std::string> out;
+  for (const Source* source : {&training_, &validation_}) {
+    for (std::size_t i = 0; i < source->files.size(); ++i) {
+      out.push_back(fmt::format("{}: {} documents, {} tokens", source->names[i],
+                                source->files[i].documents(), source->files[i].tokens()));
+    }
+  }
+  const std::int64_t batch = train_.batch * train_.accumulation;
+  out.push_back(fmt::format("one pass: {} sequences of {} tokens, {} steps of {}; documents {}",
+                            sequences(), length_, (sequences() + batch - 1) / batch, batch,
+                            config_.documents));
+  return out;
+}
+
+}  // namespace ssa

@@ -1,0 +1,164 @@
+"""`ssa eval --suite ppl|blimp` and `ssa generate` on a small language model: what Hugging Face says with the same
+weights."""
+
+import csv
+import json
+import math
+import os
+import signal
+
+import pytest
+import torch
+from transformers import NemotronForCausalLM, PreTrainedTokenizerFast
+
+TEXTS = [
+    "the dog likes the cats . the cats like the dog . where is the dog ? here is the dog .",
+    "a bird sees a fish . the fish does not see the bird .",
+    "the dog and the bird see the cats on the mat . they look .",
+    "look !",
+    "the cats are on the mat and the dog is on the hat . the fish is in the water .",
+] * 4
+END = 4  # </s>
+
+
+@pytest.fixture
+def trained(language):
+    ssa = language(TEXTS)
+    ssa("train", "config.toml", "--score", "softmax", "--out", "run", "--quiet")
+    (ssa.folder / "texts.txt").write_text("the dog sees a bird .\n<|endoftext|>\n" + " ".join(TEXTS[:5]) + "\n")
+    return ssa
+
+
+@pytest.fixture
+def theirs(trained):
+    model = NemotronForCausalLM.from_pretrained(trained.folder / "run/checkpoints/step-60").eval()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(trained.folder / "tokenizer.json"))
+    return model, tokenizer
+
+
+def encoder(tokenizer):
+    return lambda text: tokenizer.encode(text, add_special_tokens=False)
+
+
+@torch.no_grad()
+def losses(model, ids, wanted):
+    """Cross-entropies of the last `wanted` tokens."""
+    logits = model(input_ids=torch.tensor([ids[:-1]])).logits[0].double()
+    return torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:]), reduction="none")[-wanted:]
+
+
+@pytest.mark.parametrize(("length", "stride"), [(32, 32), (32, 8), (10, 3), (80, 80)])
+def test_perplexity_is_what_hugging_face_says(trained, theirs, length, stride):
+    model, encode = theirs[0], encoder(theirs[1])
+    total, tokens = 0.0, 0
+    documents = (trained.folder / "texts.txt").read_text().removesuffix("\n").split("\n<|endoftext|>\n")
+    for document in documents:
+        ids = [END, *encode(document)]
+        first = 1
+        while first < len(ids):
+            end = min(len(ids), first + (length if first == 1 else stride))
+            total += losses(model, ids[max(0, end - 1 - length) : end], end - first).sum().item()
+            tokens += end - first
+            first = end
+    flags = ["--texts", "texts.txt", "--lengths", length, "--stride", stride]
+    trained("eval", "run", "--suite", "ppl", *flags)
+    record = json.loads((trained.folder / "run/evals/ppl.json").read_text())
+    rows = {row["metric"]: row for row in record["rows"]}
+    size = sum(len(document.encode()) for document in documents)
+    words = sum(len(document.split()) for document in documents)
+    assert rows["perplexity"]["items"] == tokens == sum(len(encode(document)) for document in documents)
+    assert rows["perplexity"]["mean"] == pytest.approx(math.exp(total / tokens), rel=1e-4)
+    assert rows["bits-per-byte"]["mean"] == pytest.approx(total / math.log(2) / size, rel=1e-4)
+    assert rows["word-perplexity"]["mean"] == pytest.approx(math.exp(total / words), rel=1e-4)
+    assert record["texts"][0] | {"hash": ""} == {
+        "text": "texts", "file": "texts.txt", "hash": "", "documents": 2, "tokens": tokens, "bytes": size,
+        "words": words, "left_out": 0,
+    }  # fmt: skip
+
+
+def test_blimp_is_what_hugging_face_says(trained, theirs):
+    model, encode = theirs[0], encoder(theirs[1])
+    (trained.folder / "blimp").mkdir()
+    pair = {"sentence_good": "The dog likes the cats.", "sentence_bad": "The dog like the cats."}
+    item = pair | {"linguistics_term": "agreement", "UID": "sv"}
+    (trained.folder / "blimp/a.jsonl").write_text(json.dumps(item) + "\n")
+    trained("eval", "run", "--suite", "blimp", "--data", "blimp", "--sentences", "scores.tsv")
+    with (trained.folder / "scores.tsv").open() as file:
+        (row,) = csv.DictReader(file, delimiter="\t")
+    for column, sentence in (("grammatical", "sentence_good"), ("ungrammatical", "sentence_bad")):
+        ids = encode(item[sentence])
+        assert float(row[column]) == pytest.approx(-losses(model, [END, *ids], len(ids)).sum().item(), rel=1e-5)
+
+
+def test_greedy_text_is_hugging_faces_with_and_without_the_cache(trained, theirs):
+    model, tokenizer = theirs
+    ids = torch.tensor([encoder(tokenizer)("the dog")])
+    found = model.generate(
+        ids, attention_mask=torch.ones_like(ids), max_new_tokens=20, do_sample=False, eos_token_id=END, pad_token_id=END
+    )
+    prompt, all_of_it = (tokenizer.decode(part, skip_special_tokens=True) for part in (ids[0], found[0]))
+    expected = all_of_it.removeprefix(prompt)
+    for flags in ([], ["--no-cache"]):
+        done = trained("generate", "run", "--prompt", "the dog", "--temperature", "0", "--tokens", "20", *flags)
+        assert done.stdout == f"the dog{expected}\n"
+        assert "tokens/s" in done.stderr
+
+
+def test_draws_depend_on_the_seed_alone(trained):
+    def text(*flags):
+        return trained("generate", "run", "--prompt", "the", "--tokens", "25", "--no-end", *flags).stdout
+
+    assert text("--seed", "1") == text("--seed", "1", "--no-cache") == text()
+    assert len({text("--seed", seed) for seed in range(1, 7)}) > 3
+    greedy = text("--temperature", "0")
+    assert greedy == text("--top-k", "1", "--seed", "5") == text("--top-p", "1e-9", "--seed", "6")
+
+
+def test_prompts_of_a_file_and_stop_texts(trained):
+    (trained.folder / "prompts.txt").write_text("the dog\n\nwhere\n")
+    flags = ["--prompts", "prompts.txt", "--temperature", "0", "--tokens", "12"]
+    rows = [json.loads(line) for line in trained("generate", "run", *flags).stdout.splitlines()]
+    assert [row["prompt"] for row in rows] == ["the dog", "", "where"]
+    alone = trained("generate", "run", "--prompt", "where", "--temperature", "0", "--tokens", "12").stdout
+    assert alone == "where" + rows[2]["text"] + "\n"
+    stop = rows[0]["text"][2:5]
+    first = json.loads(trained("generate", "run", *flags, "--stop", stop).stdout.splitlines()[0])
+    assert first["text"] == rows[0]["text"].partition(stop)[0]
+    assert first["ending"] == "stop text"
+    long = trained("generate", "run", "--prompt", "the", "--tokens", "1000", "--no-end")
+    assert "ended by: max_positions" in long.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["eval", "run", "--suite", "ppl", "--texts", "none.txt"], "none.txt"),
+        (["eval", "run", "--suite", "ppl", "--texts", "run"], "run"),
+        (["eval", "run", "--suite", "ppl", "--texts", "texts.txt", "--stride", "33"], "--stride 33: more than --lengths 32"),
+        (["eval", "run", "--suite", "ppl", "--texts", "texts.txt,texts.txt"], "the same name in the results, texts"),
+        (["eval", "run", "--suite", "zorro"], "no such suite for a model of lm; there is ppl, zero-shot, blimp"),
+        (["eval", "run", "--suite", "blimp", "--texts", "texts.txt"], "--texts: belongs to --suite ppl, not to blimp"),
+        (["generate", "run", "--prompt", "a " * 40], "tokens, but model.max_positions = 32"),
+        (["generate", "run", "--tokenizer", "nowhere.json"], "nowhere.json"),
+        (["generate", "run", "--end-token", "<nothing>"], 'the vocabulary has no token "<nothing>"'),
+        (["generate", "run", "--prompts", "nowhere.txt"], "nowhere.txt"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused(trained, flags, message):
+    assert message in trained(*flags, code=1).stderr
+
+
+def test_text_comes_from_language_models_alone(ssa, tiny):
+    ssa("train", tiny, "--out", "run", "--quiet")
+    assert "was trained on icl-every: text comes from runs of lm" in ssa("generate", "run", code=1).stderr
+
+
+def test_it_streams_and_can_be_stopped(trained):
+    (trained.folder / "prompts.txt").write_text("the dog\n" * 100_000)
+    running = trained.start("generate", "run", "--prompts", "prompts.txt", "--tokens", "5")
+    first = json.loads(running.stdout.readline())
+    assert first["prompt"] == "the dog"
+    os.kill(running.pid, signal.SIGINT)
+    rest, _ = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert all(json.loads(line)["prompt"] == "the dog" for line in rest.splitlines())

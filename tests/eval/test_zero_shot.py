@@ -1,0 +1,175 @@
+"""`ssa eval --suite zero-shot`: what a plain Hugging Face loop says that scores as EleutherAI's harness does."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from test_language import encoder, theirs, trained  # noqa: F401
+
+TASKS = {
+    "science": (
+        'context = ["Question: {question}\\nAnswer:"]\nchoices = ["{choices}"]\nlabel = "label"',
+        [
+            {"question": "where is the dog?", "choices": ["on the mat", "the fish", "a bird sees it"], "label": 0},
+            {"question": "what is in the water?", "choices": ["the cats and the dog on the hat", "fish"], "label": 1},
+            {"question": "who looks?", "choices": ["they look .", "é ü", "look !"], "label": 2},
+        ],
+    ),
+    "truth": (
+        'context = ["{text}\\nAnswer: "]\nchoices = ["no", "yes"]\nlabel = "answer"\nlabels = ["false", "true"]',
+        [{"text": "the dog is here", "answer": True}, {"text": "the fish sees", "answer": False}],
+    ),
+    "schema": (
+        'split_field = "sentence"\nsplit_at = "_"\ncontext = ["{before}{option1}", "{before}{option2}"]'
+        + '\nchoices = ["{after}", "{after}"]\nlabel = "answer"\nlabels = ["1", "2"]',
+        [
+            {"sentence": "the dog sees _ on the mat.", "option1": "cats", "option2": "water", "answer": "1"},
+            {"sentence": "_ is in the water.", "option1": "the hat", "option2": "the fish", "answer": "2"},
+        ],
+    ),
+    "word": (
+        'context = ["{context}"]\nchoices = ["{last}"]',
+        [
+            {"context": "the cats like the", "last": "dog"},
+            {"context": "the dog likes the", "last": "zebra"},
+            {"context": "the cats are on the mat and the dog is on the", "last": "hat"},
+        ],
+    ),
+}
+
+
+def filled(template, item):
+    before, _, after = item.get("sentence", "").partition("_")
+    return template.format(**item | {"before": before, "after": after})
+
+
+def asked(name, item):
+    """(contexts, choices, right) by the words of the task."""
+    if name == "science":
+        return [f"Question: {item['question']}\nAnswer:"] * len(item["choices"]), item["choices"], item["label"]
+    if name == "truth":
+        return [f"{item['text']}\nAnswer: "] * 2, ["no", "yes"], int(item["answer"])
+    if name == "schema":
+        contexts = [filled("{before}{" + option + "}", item) for option in ("option1", "option2")]
+        return contexts, [filled("{after}", item)] * 2, int(item["answer"]) - 1
+    return [item["context"]], [item["last"]], None
+
+
+@torch.no_grad()
+def log_likelihood(model, encode, context, continuation):
+    """The harness's _encode_pair and _loglikelihood_tokens."""
+    spaces = len(context) - len(context.rstrip())
+    if spaces:
+        continuation = context[-spaces:] + continuation
+        context = context[:-spaces]
+    whole, first = encode(context + continuation), encode(context)
+    rest = whole[len(first) :]
+    logits = model(input_ids=torch.tensor([(first + rest)[:-1]])).logits[0, -len(rest) :].double().log_softmax(-1)
+    target = torch.tensor(rest)
+    return logits.gather(1, target[:, None]).sum().item(), bool((logits.argmax(1) == target).all())
+
+
+@pytest.fixture
+def tasks(trained):  # noqa: F811
+    (trained.folder / "tasks").mkdir()
+    for name, (lines, items) in TASKS.items():
+        (trained.folder / f"{name}.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+        (trained.folder / f"tasks/{name}.toml").write_text(f'[task]\nname = "{name}"\nfile = "{name}.jsonl"\n{lines}\n')
+    return trained
+
+
+def test_it_is_what_hugging_face_says(tasks, theirs):  # noqa: F811
+    model, encode = theirs[0], encoder(theirs[1])
+    tasks("eval", "run", "--suite", "zero-shot", "--tasks", "tasks", "--choices", "choices.tsv")
+    record = json.loads((tasks.folder / "run/evals/zero-shot.json").read_text())
+    found = {(row["text"], row["metric"]): row for row in record["rows"] if row["predictor"] == "model"}
+    with (tasks.folder / "choices.tsv").open() as file:
+        ours = iter(sorted(csv.DictReader(file, delimiter="\t"), key=lambda row: list(TASKS).index(row["task"])))
+    for name, (_, items) in TASKS.items():
+        right = {"acc": 0, "acc_norm": 0, "acc_bytes": 0}
+        nats = 0.0
+        for number, item in enumerate(items):
+            contexts, choices, label = asked(name, item)
+            sums = []
+            for context, choice in zip(contexts, choices, strict=True):
+                value, greedy = log_likelihood(model, encode, context, " " + choice)
+                row = next(ours)
+                assert (row["task"], int(row["item"])) == (name, number)
+                assert float(row["log_probability"]) == pytest.approx(value, rel=1e-4)
+                sums.append(value)
+            nats -= sums[0]
+            if label is None:
+                right["acc"] += greedy
+                continue
+            lengths = {"acc": [1] * len(sums), "acc_norm": map(len, choices)}
+            lengths["acc_bytes"] = [len(choice.encode()) for choice in choices]
+            for metric, sizes in lengths.items():
+                scores = [value / size for value, size in zip(sums, sizes, strict=True)]
+                right[metric] += scores.index(max(scores)) == label
+        for metric, count in right.items():
+            if name != "word" or metric == "acc":
+                assert found[name, metric]["mean"] == pytest.approx(100 * count / len(items)), (name, metric)
+                assert found[name, metric]["items"] == len(items)
+        if name == "word":
+            assert found[name, "perplexity"]["mean"] == pytest.approx(math.exp(nats / len(items)), rel=1e-4)
+
+
+def test_chance_majority_and_constant_predictions(tasks):
+    items = [{"text": "the dog", "answer": True}] * 3 + [{"text": "the dog", "answer": False}]
+    (tasks.folder / "truth.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    done = tasks("eval", "run", "--suite", "zero-shot", "--tasks", "tasks/truth.toml,tasks/science.toml")
+    record = json.loads((tasks.folder / "run/evals/zero-shot.json").read_text())
+    means = {(row["text"], row["predictor"]): row["mean"] for row in record["rows"] if row["metric"] == "acc"}
+    assert means["truth", "chance"] == 50
+    assert means["truth", "majority"] == 75
+    assert means["science", "chance"] == pytest.approx(100 * (1 / 3 + 1 / 2 + 1 / 3) / 3)
+    assert record["tasks"][0]["constant"]  # the same question four times
+    assert record["tasks"][0]["labels"] == [1, 3]
+    assert "always the same choice" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("tasks/truth.toml", '[task]\nname = "x"\n', "tasks/truth.toml: task.file is missing"),
+        ("tasks/truth.toml", "[task]\nname = 3\n", "tasks/truth.toml:2: task.name"),
+        ("tasks/truth.toml", '[task]\nnom = "x"\n', "tasks/truth.toml:2: unknown key task.nom"),
+        ("truth.jsonl", "", "truth.jsonl: is empty"),
+        ("truth.jsonl", "no\n", "truth.jsonl:1: is not a JSON object"),
+        ("truth.jsonl", '{"text": "a", "answer": true}\n{"text": "a"}\n', 'truth.jsonl:2: field "answer" is missing'),
+        ("truth.jsonl", '{"text": "a", "answer": 7}\n', 'field "answer" is 7, which names none of the 2 choices'),
+    ],
+)
+def test_broken_files_are_refused(tasks, file, text, message):
+    (tasks.folder / file).write_text(text)
+    done = tasks("eval", "run", "--suite", "zero-shot", "--tasks", "tasks/truth.toml", code=1)
+    assert message in done.stderr
+
+
+def test_tasks_whose_data_is_missing_are_named(tasks, monkeypatch):
+    monkeypatch.setenv("SSA_DATA", str(tasks.folder / "nothing"))
+    (tasks.folder / "word.jsonl").unlink()
+    done = tasks("eval", "run", "--suite", "zero-shot", "--tasks", "tasks")
+    assert "Left out, as their data is not there: word" in done.stdout
+    done = tasks("eval", "run", "--suite", "zero-shot", "--tasks", "tasks/word.toml", code=1)
+    assert "word.jsonl" in done.stderr
+
+
+def test_the_projects_tasks_read_the_real_files(trained, real_data, monkeypatch):  # noqa: F811
+    trained(
+        "train", "config.toml", "--out", "wide", "--quiet", "--max-positions", "512", "--length", "32", "--steps", "1"
+    )
+    monkeypatch.setenv("SSA_DATA", str(real_data))
+    folder = Path(__file__).parents[2] / "configs/zero-shot"
+    trained("eval", "wide", "--suite", "zero-shot", "--tasks", folder, "--items", "3")
+    record = json.loads((trained.folder / "wide/evals/zero-shot.json").read_text())
+    run = {task["task"]: task["items_of_file"] for task in record["tasks"]}
+    assert run == {
+        "arc_challenge": 586, "arc_easy": 2376, "boolq": 3270, "copa": 100, "hellaswag": 500, "lambada": 5153,
+        "openbookqa": 500, "piqa": 1838, "winogrande": 1267,
+    }  # fmt: skip
+    assert set(record["missing"]) == {"cb", "multirc", "record", "rte", "wic", "wsc"}
+    assert {row["items"] for row in record["rows"] if row["predictor"] == "model"} == {3}

@@ -1,0 +1,203 @@
+#include "model/language_decoder.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "model/autocast.h"
+#include "model/cross_entropy.h"
+#include "model/key_value_cache.h"
+#include "model/model.h"
+
+namespace ssa {
+namespace {
+
+ModelConfig tiny(const std::string& preset, const std::string& score = "ssa") {
+  return make_config({{"model", "preset", preset, "test"}, {"model", "score", score, "test"}},
+                     "test")
+      .model;
+}
+
+torch::Tensor some_ids(std::vector<std::int64_t> shape, std::uint64_t seed = 1) {
+  torch::manual_seed(seed);
+  return torch::randint(256, shape, torch::kLong);
+}
+
+std::string error_of(Model& model, const ModelInput& input) {
+  try {
+    model.forward(input);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class Decoders : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Presets, Decoders, testing::Values("gpt2-tiny", "nemotron-tiny"));
+
+TEST_P(Decoders, WithTheCacheEveryScoreGivesWhatItGivesWithout) {
+  for (const ScoreInfo& score : scores()) {
+    ModelConfig config = tiny(GetParam(), std::string(score.name));
+    config.init_std = 0.3;  // so that attention matters
+    const auto model = make_model(config, 1);
+    model->to(torch::kFloat64);
+    model->eval();
+    const torch::NoGradGuard no_grad;
+    const auto ids = some_ids({2, 20});
+    const auto all = model->forward(ids);
+    KeyValueCache cache(config.layers, 20);
+    std::vector<torch::Tensor> parts;
+    std::int64_t begin = 0;
+    for (const std::int64_t count : {1, 7, 1, 1, 10}) {  // single tokens and pieces
+      ModelInput input(ids.narrow(1, begin, count));
+      input.cache = &cache;
+      parts.push_back(model->forward(input));
+      begin += count;
+      EXPECT_EQ(cache.length(), begin);
+    }
+    EXPECT_LT((torch::cat(parts, 1) - all).abs().max().item<double>(), 1e-10) << score.name;
+  }
+}
+
+TEST_P(Decoders, TheCacheRefusesMoreThanItHolds) {
+  const ModelConfig config = tiny(GetParam());
+  const auto model = make_model(config, 1);
+  KeyValueCache cache(config.layers, 5);
+  ModelInput input(some_ids({1, 6}));
+  input.cache = &cache;
+  EXPECT_EQ(error_of(*model, input), "model: 6 tokens, but the key/value cache has room for 5");
+}
+
+TEST_P(Decoders, LossesAreThoseOfTheLogits) {
+  const ModelConfig config = tiny(GetParam());
+  const auto model = make_model(config, 1);
+  const auto ids = some_ids({3, 11}), targets = some_ids({33}, 2);
+  ModelInput input(ids);
+  input.targets = targets;
+  const auto losses = model->forward(input);
+  const auto expected = torch::cross_entropy_loss(model->forward(ids).flatten(0, 1), targets, {},
+                                                  at::Reduction::None);
+  EXPECT_TRUE(torch::allclose(losses, expected, 1e-5, 1e-6));
+}
+
+TEST_P(Decoders, WantedTokensAreRowsOfAll) {
+  const auto model = make_model(tiny(GetParam()), 1);
+  const auto ids = some_ids({2, 9});
+  const auto wanted = torch::tensor({0, 17, 4, 4}, torch::kLong);
+  EXPECT_TRUE(torch::allclose(model->forward({ids, {}, wanted}),
+                              model->forward(ids).flatten(0, 1).index_select(0, wanted), 1e-5,
+                              1e-6));
+}
+
+TEST_P(Decoders, RecomputingBlocksChangesNothingWithDropoutAndInBfloat16) {
+  for (const char* precision : {"float32", "bfloat16"}) {
+    ModelConfig config = tiny(GetParam());
+    config.dropout = 0.2;
+    const auto run = [&](bool recompute) {
+      const auto model = make_model(config, 1);
+      model->train();
+      model->recompute_blocks(recompute);
+      ModelInput input(some_ids({2, 16}));
+      input.targets = some_ids({32}, 2);
+      torch::manual_seed(3);
+      torch::Tensor loss;
+      {
+        const Autocast autocast(precision);
+        loss = model->forward(input).mean();
+      }
+      loss.backward();
+      std::vector<torch::Tensor> out = {loss.detach(), torch::rand({1})};  // and the generator
+      for (const auto& parameter : model->named_parameters()) {
+        EXPECT_TRUE(parameter.value().grad().defined()) << parameter.key();
+        out.push_back(parameter.value().grad());
+      }
+      return out;
+    };
+    const auto kept = run(false), recomputed = run(true);
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      EXPECT_TRUE(torch::equal(kept[i], recomputed[i])) << precision << " " << i;
+    }
+  }
+}
+
+TEST_P(Decoders, RefuseWhatTheyCannotRead) {
+  const auto model = make_model(tiny(GetParam()), 1);
+  EXPECT_EQ(error_of(*model, some_ids({1, 64})), "");
+  EXPECT_EQ(error_of(*model, some_ids({1, 65})),
+            "model: a sequence of 65 tokens, but model.max_positions = 64");
+  EXPECT_EQ(error_of(*model, torch::full({1, 3}, 256, torch::kLong)),
+            "model: token id 256 at [0, 0], but model.vocabulary = 256");
+  EXPECT_EQ(error_of(*model, torch::zeros({1, 3})), "model: token ids must be int64, not Float");
+  EXPECT_EQ(error_of(*model, some_ids({3})),
+            "model: token ids of shape (batch, tokens) expected, or (tokens) with cu_lengths, not "
+            "[3]");
+  EXPECT_EQ(error_of(*model, {some_ids({3}), torch::tensor({0, 2}, torch::kLong)}),
+            "model: cu_lengths must rise from 0 to the number of tokens, 3, but go from 0 to 2");
+  ModelInput input(some_ids({1, 3}));
+  input.targets = torch::tensor({1, 2}, torch::kLong);
+  EXPECT_EQ(error_of(*model, input),
+            "model: targets must be int64, one for each of 3 tokens, not Long of shape [2]");
+  input.targets = torch::tensor({1, 2, -1}, torch::kLong);
+  EXPECT_EQ(error_of(*model, input), "model: target -1 at [2], but model.vocabulary = 256");
+}
+
+TEST(LinearCrossEntropy, EqualsTheLossOfAllLogitsOverSeveralPieces) {
+  const std::int64_t rows = 600, width = 8, vocabulary = 37;  // three pieces of 256
+  const auto options = torch::TensorOptions(torch::kFloat64);
+  torch::manual_seed(1);
+  const auto hidden = torch::randn({rows, width}, options).requires_grad_();
+  const auto table = torch::randn({vocabulary, width}, options).requires_grad_();
+  const auto targets = torch::randint(vocabulary, {rows}, torch::kLong);
+  const auto expected =
+      torch::cross_entropy_loss(torch::mm(hidden, table.t()), targets, {}, at::Reduction::None);
+  const auto ours = linear_cross_entropy(hidden, table, targets);
+  EXPECT_TRUE(torch::allclose(ours, expected, 1e-12, 1e-12));
+  const auto wanted = torch::autograd::grad({expected.mean() * 3}, {hidden, table});
+  const auto found = torch::autograd::grad({ours.mean() * 3}, {hidden, table});
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(torch::allclose(found[i], wanted[i], 1e-10, 1e-14)) << i;
+  }
+}
+
+TEST(LinearCrossEntropy, RefusesGradientsThatDifferFromRowToRow) {
+  const auto hidden = torch::randn({3, 4}).requires_grad_();
+  const auto losses =
+      linear_cross_entropy(hidden, torch::randn({5, 4}), torch::zeros(3, torch::kLong));
+  EXPECT_THROW((losses * torch::arange(3)).sum().backward(), std::exception);
+}
+
+TEST(LinearCrossEntropy, UnderAutocastOnlyTheProductsAreNarrow) {
+  torch::manual_seed(1);
+  const auto hidden = torch::randn({20, 64}).requires_grad_();
+  const auto table = torch::randn({300, 64}).requires_grad_();
+  const auto targets = torch::randint(300, {20}, torch::kLong);
+  const auto exact = linear_cross_entropy(hidden, table, targets);
+  torch::Tensor narrow;
+  {
+    const Autocast autocast("bfloat16");
+    narrow = linear_cross_entropy(hidden, table, targets);
+  }
+  EXPECT_EQ(narrow.scalar_type(), torch::kFloat32);
+  const double error = (narrow - exact).abs().max().item<double>();
+  EXPECT_GT(error, 0.0);
+  EXPECT_LT(error, 0.25);  // logits are about ±8 and above, rounded to 2^-9 of them
+  const auto wanted = torch::autograd::grad({exact.sum()}, {hidden, table});
+  const auto found = torch::autograd::grad({narrow.sum()}, {hidden, table});
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(found[i].scalar_type(), torch::kFloat32);
+    const auto scale = wanted[i].abs().max().item<double>();
+    EXPECT_LT((found[i] - wanted[i]).abs().max().item<double>(), 0.05 * scale) << i;
+  }
+}
+
+TEST(Rotary, TurnsOnlyItsShareOfAHead) {
+  const Rotation rotation = RotaryTable(10, 4).at(3, 2, torch::kFloat32);
+  const auto heads = torch::randn({1, 2, 1, 8});
+  const auto turned = rotate(heads, rotation);
+  EXPECT_TRUE(torch::equal(turned.narrow(-1, 4, 4), heads.narrow(-1, 4, 4)));
+  EXPECT_FALSE(torch::equal(turned.narrow(-1, 0, 4), heads.narrow(-1, 0, 4)));
+  const auto at = RotaryTable(10, 4).at(torch::tensor({3, 4}, torch::kLong), torch::kFloat32);
+  EXPECT_TRUE(torch::equal(rotate(heads, at), turned));
+}
+
+}  // namespace
+}  // namespace ssa

@@ -1,0 +1,185 @@
+"""The C++ language decoders against Hugging Face's GPT2LMHeadModel and NemotronForCausalLM on the same weights;
+their checkpoints there."""
+
+import pytest
+import ssa_attention
+import torch
+from eager import check_error, eager_attention
+from parity import STEPS, cast, check_parity, initial_weights, moved_weights, run_program
+from torch.nn.functional import cross_entropy
+from transformers import (
+    AttentionInterface,
+    AutoModelForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    NemotronConfig,
+    NemotronForCausalLM,
+)
+
+VOCABULARY, LONGEST, LAYERS = 256, 64, 2
+LENGTHS = [9, 32, 1, 17]  # of packed sequences
+SCORE_PARAMS: dict = {}  # of the model that runs, by layer
+
+
+def make_config(preset: str, **model) -> dict:
+    train = {"steps": STEPS, "learning_rate": 1e-4, "optimizer": "adamw", "weight_decay": 0.1, "seed": 3}
+    return {"model": {"preset": preset, "score": "softmax", "vocabulary": VOCABULARY} | model, "train": train}
+
+
+def make_data(generator: torch.Generator) -> dict:
+    ids = torch.randint(VOCABULARY, (3, 24), generator=generator)
+    return {"inputs": ids[:, :-1].contiguous(), "targets": ids[:, 1:].contiguous()}
+
+
+def loss_of(logits, targets):
+    return cross_entropy(logits.flatten(0, -2), targets.flatten())
+
+
+def scored_attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, **_):
+    """Attention of any score; Nemotron's own softmax is of float32 whatever the model is."""
+    score, params = SCORE_PARAMS["score"], SCORE_PARAMS[module.layer_idx]
+    key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value))
+    out, _ = eager_attention(query, key, value, score=score, params=params, causal=True)
+    return out.transpose(1, 2), None
+
+
+AttentionInterface.register("scored", scored_attention)
+
+
+class ExactRotary(torch.nn.Module):
+    """The angles in float64; Hugging Face makes them in float32 whatever the model is."""
+
+    def __init__(self, dims: int):
+        super().__init__()
+        self.frequency = 10000.0 ** -(torch.arange(0, dims, 2, dtype=torch.float64) / dims)
+
+    def forward(self, x, position_ids):
+        angle = position_ids[..., None] * self.frequency
+        angle = torch.cat([angle, angle], -1)
+        return angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+
+
+def hugging_face_model(config: dict, attention: str = "eager"):
+    """The preset as Hugging Face configures it, without dropout."""
+    model = config["model"]
+    common = {
+        "vocab_size": VOCABULARY,
+        "tie_word_embeddings": model.get("tied", True),
+        "attn_implementation": attention,
+    }
+    common |= {"bos_token_id": None, "eos_token_id": None}
+    if model["preset"] == "gpt2-tiny":
+        sizes = {"n_positions": LONGEST, "n_embd": 32, "n_layer": LAYERS, "n_head": 2}
+        return GPT2LMHeadModel(GPT2Config(**sizes, embd_pdrop=0, attn_pdrop=0, resid_pdrop=0, **common)).eval()
+    return NemotronForCausalLM(
+        NemotronConfig(
+            hidden_size=32,
+            num_hidden_layers=LAYERS,
+            num_attention_heads=4,
+            num_key_value_heads=model.get("kv_heads", 2),
+            intermediate_size=128,
+            max_position_embeddings=LONGEST,
+            rope_parameters={
+                "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": model.get("rotary_share", 0.5),
+            },
+            **common,
+        )
+    ).eval()  # fmt: skip
+
+
+def hugging_face(config: dict):
+    """forward(weights, inputs) through the class of the preset."""
+    score = config["model"]["score"]
+    model = hugging_face_model(config, "scored")
+    prefix = "transformer.h.{}.attn" if config["model"]["preset"] == "gpt2-tiny" else "model.layers.{}.self_attn"
+    if config["model"]["preset"] == "nemotron-tiny":
+        model.model.rotary_emb = ExactRotary(int(8 * config["model"].get("rotary_share", 0.5)))
+
+    def score_params(weights, layer):
+        values = []
+        for param in ssa_attention.scores()[score].params:
+            stored = weights[f"{prefix.format(layer)}.score_{param.name}"]
+            value = param.module_lower + torch.logaddexp(stored, torch.zeros_like(stored))
+            values.append(value.expand(config["model"].get("heads", 4)))
+        return values
+
+    def forward(weights, inputs):
+        dtype = next(iter(weights.values())).dtype
+        model.to(dtype)
+        SCORE_PARAMS.update({"score": score} | {layer: score_params(weights, layer) for layer in range(LAYERS)})
+        inner = {name: w for name, w in weights.items() if ".score_" not in name}
+        return torch.func.functional_call(model, inner, kwargs={"input_ids": inputs}, tie_weights=True).logits
+
+    return forward
+
+
+CASES = [
+    make_config("gpt2-tiny"),
+    make_config("gpt2-tiny", tied=False),
+    make_config("gpt2-tiny", score="ssa", score_share="layer", heads=2),
+    make_config("nemotron-tiny"),
+    make_config("nemotron-tiny", tied=False, kv_heads=4, rotary_share=1.0),
+    make_config("nemotron-tiny", score="ssa"),
+]
+
+
+def name_of(config: dict) -> str:
+    return "-".join(str(value) for key, value in config["model"].items() if key != "vocabulary")
+
+
+@pytest.mark.parametrize("config", CASES, ids=name_of)
+def test_names_and_shapes_are_hugging_faces(tmp_path, config):
+    theirs = {name: tuple(p.shape) for name, p in hugging_face_model(config).named_parameters()}
+    weights = initial_weights(tmp_path, config)
+    assert {name: tuple(w.shape) for name, w in weights.items() if ".score_" not in name} == theirs
+    assert any(".score_" in name for name in weights) == (config["model"]["score"] == "ssa")
+
+
+@pytest.mark.parametrize("config", CASES, ids=name_of)
+def test_it_equals_hugging_face(tmp_path, config):
+    check_parity(tmp_path, hugging_face(config), loss_of, make_data, config)
+
+
+@pytest.mark.parametrize("preset", ["gpt2-tiny", "nemotron-tiny"])
+def test_packed_sequences_are_read_apart(tmp_path, preset):
+    config = make_config(preset)
+    generator = torch.Generator().manual_seed(1)
+    weights = moved_weights(config, initial_weights(tmp_path, config), generator)
+    ids = torch.randint(VOCABULARY, (sum(LENGTHS),), generator=generator)
+    truth, eager = (
+        torch.cat([hugging_face(config)(cast(weights, dtype), part[None])[0] for part in ids.split(LENGTHS)])
+        for dtype in (torch.float64, torch.float32)
+    )
+    cu = torch.tensor([0, *LENGTHS]).cumsum(0)
+    data = {"inputs": ids, "targets": torch.zeros_like(ids), "cu_lengths": cu}
+    ours = run_program(tmp_path, config, "float32", cast(weights, torch.float32) | data)
+    check_error("logits", ours["output"], eager.detach(), truth.detach(), 2)
+
+
+@pytest.mark.parametrize("config", [case for case in CASES if case["model"]["score"] == "softmax"], ids=name_of)
+def test_a_checkpoint_loads_in_hugging_face(tmp_path, config):
+    generator = torch.Generator().manual_seed(2)
+    weights = cast(moved_weights(config, initial_weights(tmp_path, config), generator), torch.float32)
+    data = make_data(generator)
+    ours = run_program(tmp_path, config, "float32", weights | data)["output"]
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    run_program(tmp_path, config, "float32", weights, checkpoint=str(run))
+    model, info = AutoModelForCausalLM.from_pretrained(
+        run / "checkpoints/step-0", output_loading_info=True, attn_implementation="eager"
+    )
+    assert not any(info.values()), info
+    assert type(model) is type(hugging_face_model(config))
+    with torch.no_grad():
+        eager = model(input_ids=data["inputs"]).logits
+        truth = model.double()(input_ids=data["inputs"]).logits
+    check_error("logits", ours, eager, truth, 2)
+
+
+def test_the_preset_of_the_paper_has_its_size(tmp_path):
+    train = {"steps": 1, "learning_rate": 1e-4}
+    config = {"model": {"preset": "nemotron-114m", "score": "ssa", "score_frozen": ["b"]}, "train": train}
+    weights = initial_weights(tmp_path, config)
+    count = sum(w.numel() for name, w in weights.items() if ".score_" not in name)
+    assert count == 114_132_480
+    assert {tuple(w.shape) for name, w in weights.items() if ".score_" in name} == {(1,)}
