@@ -1,9 +1,9 @@
-"""Times training of the paper's 114 M decoder: `ssa train` against Hugging Face, speed and peak memory.
+"""Times training of a decoder, the paper's of 114 M: `ssa train` against Hugging Face, speed and peak memory.
 
     PYTHONPATH=build/release/python python bench/decoder.py --data ../shared/data
 
-All train NemotronForCausalLM's model on the same tokens of books, one sequence of --length at a step, with as many
-threads, bfloat16 autocast, fused AdamW, clipping at 1. Theirs: SDPA attention (softmax), and eager SSA (what an SSA
+All train the model of --config (NemotronForCausalLM there) from the same weights on the same tokens of books, one
+sequence of --length at a step, with as many threads, bfloat16 autocast, fused AdamW, clipping at 1. Theirs: SDPA attention (softmax), and eager SSA (what an SSA
 user has without this project). Each is a process of its own; a round runs each once, in a new order; the ratio is
 taken within a round, and the median of rounds is shown with least and largest.
 """
@@ -43,17 +43,13 @@ def eager_ssa(module, query, key, value, attention_mask, scaling=None, dropout=0
 
 def hugging_face(options: argparse.Namespace) -> None:
     """What a child process prints: seconds of a step, peak of its memory in MiB."""
-    from transformers import AttentionInterface, NemotronConfig, NemotronForCausalLM
+    from transformers import AttentionInterface, AutoModelForCausalLM
 
     AttentionInterface.register("eager-ssa", eager_ssa)
     torch.set_num_threads(options.threads)
-    model = NemotronForCausalLM(
-        NemotronConfig(
-            vocab_size=50257, hidden_size=768, num_hidden_layers=12, num_attention_heads=24, num_key_value_heads=8,
-            head_dim=32, intermediate_size=3072, max_position_embeddings=1024, tie_word_embeddings=True,
-            attn_implementation=options.one, use_cache=False,
-        )
-    ).train()  # fmt: skip
+    model = AutoModelForCausalLM.from_pretrained(
+        options.model, attn_implementation=options.one, use_cache=False
+    ).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), eps=1e-5, fused=True)
     tokens = np.fromfile(f"{options.tokens}.bin", np.uint16)
     times = []
@@ -83,24 +79,29 @@ def run(command: list) -> tuple[str, float]:
     return out.decode(), usage.ru_maxrss / 1024
 
 
-def theirs(options: argparse.Namespace, tokens: Path, attention: str) -> dict:
-    command = [sys.executable, __file__, "--one", attention, "--tokens", tokens, "--length", options.length]
+def theirs(options: argparse.Namespace, folder: Path, attention: str) -> dict:
+    command = [sys.executable, __file__, "--one", attention, "--tokens", folder / "tokens", "--length", options.length]
+    command += ["--model", folder / "model/checkpoints/step-1"]
     command += ["--steps", options.steps, "--warm-up", options.warm_up, "--threads", options.threads]
     return json.loads(run(command)[0])
 
 
-def ours(options: argparse.Namespace, tokens: Path, score: str) -> dict:
-    with tempfile.TemporaryDirectory() as folder:
-        command = [
-            options.ssa, "train", options.config, "--out", Path(folder) / "run", "--quiet", "--score", score,
-            "--score-frozen", "b" if score == "ssa" else "", "--score-initial", f"{N},{B}" if score == "ssa" else "",
-            "--tokens", tokens, "--documents", "across", "--length", options.length, "--batch", 1, "--accumulation", 1,
-            "--order", "file", "--steps", options.warm_up + options.steps, "--warmup-steps", 0, "--log-interval", 1,
-            "--eval-batches", 0, "--checkpoint-interval", 0, "--threads", options.threads,
-            *tokenizer_flags(options),
-        ]  # fmt: skip
-        _, peak = run(command)
-        lines = [json.loads(line) for line in (Path(folder) / "run/metrics.jsonl").read_text().splitlines()]
+def train(options: argparse.Namespace, folder: Path, run_folder: Path, score: str, steps: int) -> float:
+    """Peak memory of `ssa train` in MiB."""
+    command = [
+        options.ssa, "train", options.config, "--out", run_folder, "--quiet", "--score", score, "--score-frozen",
+        "b" if score == "ssa" else "", "--score-initial", f"{N},{B}" if score == "ssa" else "", "--tokens", folder / "tokens",
+        "--documents", "across", "--length", options.length, "--batch", 1, "--accumulation", 1, "--order", "file",
+        "--steps", steps, "--warmup-steps", 0, "--log-interval", 1, "--eval-batches", 0, "--checkpoint-interval", 0,
+        "--threads", options.threads, *tokenizer_flags(options),
+    ]  # fmt: skip
+    return run(command)[1]
+
+
+def ours(options: argparse.Namespace, folder: Path, score: str) -> dict:
+    with tempfile.TemporaryDirectory() as own:
+        peak = train(options, folder, Path(own) / "run", score, options.warm_up + options.steps)
+        lines = [json.loads(line) for line in (Path(own) / "run/metrics.jsonl").read_text().splitlines()]
     first, last = lines[options.warm_up - 1], lines[-1]
     return {"seconds": (last["seconds"] - first["seconds"]) / options.steps, "mebibytes": peak}
 
@@ -110,9 +111,13 @@ def tokenizer_flags(options: argparse.Namespace) -> list:
     return ["--tokenizer", folder / "gpt2_vocab.json", "--merges", folder / "gpt2_merges.txt"]
 
 
-def measure(options: argparse.Namespace, tokens: Path) -> dict[str, list[dict]]:
-    ways = {way: lambda name=name: theirs(options, tokens, name) for way, name in THEIRS.items()}
-    ways |= {way: lambda score=score: ours(options, tokens, score) for way, score in OURS.items()}
+def measure(options: argparse.Namespace, folder: Path) -> dict[str, list[dict]]:
+    """In `folder`: tokens and model, made first."""
+    text = options.data / options.text
+    run([options.ssa, "data", "tokenize", text, *tokenizer_flags(options), "--out", folder / "tokens"])
+    train(options, folder, folder / "model", "softmax", 1)
+    ways = {way: lambda name=name: theirs(options, folder, name) for way, name in THEIRS.items()}
+    ways |= {way: lambda score=score: ours(options, folder, score) for way, score in OURS.items()}
     results: dict[str, list[dict]] = {way: [] for way in ways}
     for _ in range(options.rounds):
         for way in random.sample(list(ways), len(ways)):
@@ -149,6 +154,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="also write every number to this JSON file")
     parser.add_argument("--one", help=argparse.SUPPRESS)  # a child process
     parser.add_argument("--tokens", help=argparse.SUPPRESS)
+    parser.add_argument("--model", help=argparse.SUPPRESS)
     options = parser.parse_args()
     for option in ("length", "steps", "warm_up", "rounds", "threads"):
         if getattr(options, option) < 1:
@@ -160,11 +166,11 @@ def main() -> int:
         if not path.is_file():
             parser.error(f"{path}: no such file (see --data and --ssa)")
     random.seed(0)
-    print(f"114 M parameters, 1 x {options.length} tokens, {options.threads} threads, torch {torch.__version__}.\n")
+    print(
+        f"{options.config.stem}, 1 x {options.length} tokens, {options.threads} threads, torch {torch.__version__}.\n"
+    )
     with tempfile.TemporaryDirectory() as folder:
-        tokens = Path(folder) / "tokens"
-        run([options.ssa, "data", "tokenize", options.data / options.text, *tokenizer_flags(options), "--out", tokens])
-        results = measure(options, tokens)
+        results = measure(options, Path(folder))
     print("| | s a step | tokens/s | times Hugging Face SDPA | peak MiB | of SDPA's |\n|---|---|---|---|---|---|")
     print("\n".join(rows(results, options.length)), flush=True)
     if options.out:

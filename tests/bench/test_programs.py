@@ -33,6 +33,23 @@ def test_encoder(small_data):
     assert "no such file" in run("encoder.py", "--data", small_data / "none").stderr
 
 
+def test_decoder(small_data):
+    out, config = small_data / "results.json", small_data / "tiny.toml"
+    text = (BENCH.parent / "configs/nemotron-114m.toml").read_text().replace('"nemotron-114m"', '"nemotron-tiny"')
+    config.write_text(text)
+    flags = ["--length", 8, "--steps", 2, "--warm-up", 1, "--rounds", 2, "--threads", 1]
+    done = run("decoder.py", "--data", small_data, "--config", config, *flags, "--out", out)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(out.read_text())["results"]
+    ways = ["Hugging Face, SDPA softmax", "Hugging Face, eager SSA", "ssa train, softmax", "ssa train, ssa"]
+    assert list(results) == ways
+    for way, rounds in results.items():
+        assert len(rounds) == 2 and all(one["seconds"] > 0 and one["mebibytes"] > 50 for one in rounds)
+        assert f"| {way} | " in done.stdout
+    assert "1.00 (1.00–1.00)" in done.stdout
+    assert "no such file" in run("decoder.py", "--data", small_data / "none").stderr
+
+
 def test_tokenizer(small_data):
     out = small_data / "results.json"
     done = run("tokenizer.py", "--data", small_data, "--rounds", 1, "--out", out)
