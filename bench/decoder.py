@@ -68,15 +68,19 @@ def hugging_face(options: argparse.Namespace) -> None:
     print(json.dumps({"seconds": statistics.mean(times[options.warm_up :]), "mebibytes": peak}))
 
 
-def run(command: list) -> tuple[str, float]:
-    """Standard output, and the peak of the process's memory in MiB."""
-    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    out, errors = process.stdout.read(), process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+def run(command: list, environment: dict[str, str] | None = None) -> tuple[str, str, float]:
+    """Standard output and error, and the peak of the process's memory in MiB."""
+    command = [str(word) for word in command]
+    with tempfile.TemporaryFile() as errors:  # a pipe that nobody reads would fill
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=os.environ | (environment or {}))
+        out = process.stdout.read().decode()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        errors.seek(0)
+        said = errors.read().decode()
     if process.returncode != 0:
-        raise SystemExit(errors.decode())
-    return out.decode(), usage.ru_maxrss / 1024
+        raise SystemExit(said)
+    return out, said, usage.ru_maxrss / 1024
 
 
 def theirs(options: argparse.Namespace, folder: Path, attention: str) -> dict:
@@ -95,7 +99,7 @@ def train(options: argparse.Namespace, folder: Path, run_folder: Path, score: st
         "--steps", steps, "--warmup-steps", 0, "--log-interval", 1, "--eval-batches", 0, "--checkpoint-interval", 0,
         "--threads", options.threads, *tokenizer_flags(options),
     ]  # fmt: skip
-    return run(command)[1]
+    return run(command)[2]
 
 
 def ours(options: argparse.Namespace, folder: Path, score: str) -> dict:

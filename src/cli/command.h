@@ -28,6 +28,7 @@ void add_attention(CLI::App& app, int& exit_code);
 void add_theory(CLI::App& app, int& exit_code);
 void add_reproduce(CLI::App& app, int& exit_code);
 void add_tokenizer(CLI::App& app, int& exit_code);
+void add_import(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
 void add_data(CLI::App& app, int& exit_code);
 void add_scores(CLI::App& app, int& exit_code);

@@ -21,6 +21,7 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
       {"train", "train a model on a task, as a TOML file says", add_train},
       {"eval", "measure a trained model: under distribution shifts, on minimal pairs", add_eval},
+      {"import", "make a run of a checkpoint of Hugging Face", add_import},
       {"generate", "write text with a trained language model", add_generate},
       {"attention", "write the attention weights of trained models for one input", add_attention},
       {"reproduce", "train and evaluate a whole comparison: scores x seeds", add_reproduce},

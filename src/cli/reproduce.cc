@@ -194,16 +194,23 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
     notes += fmt::format("{} lines of results.jsonl belong to no cell of {} and are left out.\n",
                          foreign, experiment.file.string());
   }
-  fmt::print("\n{}\n{}", format_table(shown, TableStyle::kText), notes);
+  const auto verdicts = [&](TableStyle style) {
+    const std::string table = verdict_table(shown, style);
+    return table.empty() ? table
+                         : fmt::format("\nErrors against softmax's, by variants:\n\n{}", table);
+  };
+  fmt::print("\n{}\n{}{}", format_table(shown, TableStyle::kText), notes,
+             verdicts(TableStyle::kText));
   write_json(options.out / "table.json", to_json(rows));
   if (!options.markdown.empty()) {
     const std::string parameters =
         markdown_score_parameters(final_score_parameters(experiment, results));
-    write_markdown(
-        options.markdown,
-        fmt::format("## Table\n\nCommand: `{} --markdown {}`\n\n{}\n{}{}{}", command_line(options),
-                    options.markdown.string(), format_table(shown, TableStyle::kMarkdown), notes,
-                    parameters.empty() ? "" : kParametersHead, parameters));
+    write_markdown(options.markdown,
+                   fmt::format("## Table\n\nCommand: `{} --markdown {}`\n\n{}\n{}{}{}{}",
+                               command_line(options), options.markdown.string(),
+                               format_table(shown, TableStyle::kMarkdown), notes,
+                               verdicts(TableStyle::kMarkdown),
+                               parameters.empty() ? "" : kParametersHead, parameters));
   }
   fmt::print("\nAll {} rows: {}\nReport: python -m ssa_attention.report {} -o report.html\n",
              rows.size(), (options.out / "table.json").string(), options.out.string());

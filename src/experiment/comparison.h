@@ -50,6 +50,8 @@ struct ScoreParameterRow {
 std::vector<ScoreParameterRow> final_score_parameters(const Experiment& experiment,
                                                       const std::vector<CellResult>& results);
 
+enum class TableStyle { kText, kMarkdown };
+
 /// What a reader of the table must know.
 inline constexpr std::string_view kTableNotes =
     "Values are means over seeds ± the half width of the 95 % interval (Student's t). difference "
@@ -67,10 +69,13 @@ std::vector<ComparisonRow> matching(const std::vector<ComparisonRow>& rows,
 /// empty where none has a verdict. Attention and time are no errors.
 std::string count_verdicts(const std::vector<ComparisonRow>& rows);
 
+/// Which score did better than softmax where, of experiments with at least two others: for every
+/// score and metric of errors in how many variants it was lower and higher, "2 lower, 1 higher of
+/// 6"; "" for others.
+std::string verdict_table(const std::vector<ComparisonRow>& rows, TableStyle style);
+
 /// table.json (docs/formats.md).
 Json to_json(const std::vector<ComparisonRow>& rows);
-
-enum class TableStyle { kText, kMarkdown };
 
 /// One table per variant, softmax and one other score to a line, steps and seeds on every line.
 std::string format_table(const std::vector<ComparisonRow>& rows, TableStyle style);

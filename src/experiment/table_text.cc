@@ -132,7 +132,61 @@ std::vector<Line> variant_lines(std::span<const ComparisonRow> rows) {
   return lines;
 }
 
+bool is_judged_error(const ComparisonRow& row) {
+  const bool error = row.metric.find("wrong") != std::string::npos ||
+                     row.metric.find("-error") != std::string::npos;
+  return error && !row.verdict.empty() && row.verdict.find("no verdict") == std::string::npos;
+}
+
+/// In how many variants a score was lower and higher than softmax.
+struct Tally {
+  int lower = 0, higher = 0, judged = 0;
+
+  void add(const std::string& verdict) {
+    lower += verdict == "lower";
+    higher += verdict == "higher";
+    ++judged;
+  }
+  /// "2 lower, 1 higher of 6", "– of 6"
+  std::string text() const {
+    if (judged == 0) return "";
+    std::vector<std::string> parts;
+    if (lower > 0) parts.push_back(fmt::format("{} lower", lower));
+    if (higher > 0) parts.push_back(fmt::format("{} higher", higher));
+    return fmt::format("{} of {}", parts.empty() ? "–" : fmt::format("{}", fmt::join(parts, ", ")),
+                       judged);
+  }
+};
+
+/// The element of `key`, made at the end if there is none: the order of the rows stays.
+template <class Value>
+Value& at_key(std::vector<std::pair<std::string, Value>>& list, const std::string& key) {
+  const auto found = std::ranges::find(list, key, &std::pair<std::string, Value>::first);
+  return found != list.end() ? found->second : list.emplace_back(key, Value()).second;
+}
+
 }  // namespace
+
+std::string verdict_table(const std::vector<ComparisonRow>& rows, TableStyle style) {
+  std::vector<std::pair<std::string, std::vector<std::pair<std::string, Tally>>>> scores;
+  std::vector<std::pair<std::string, Tally>> metrics;  // for their order
+  for (const ComparisonRow& row : rows) {
+    if (!is_judged_error(row)) continue;
+    at_key(metrics, row.metric);
+    at_key(at_key(scores, row.score), row.metric).add(row.verdict);
+    at_key(at_key(scores, row.score), "all").add(row.verdict);
+  }
+  if (scores.size() < 2) return "";
+  Line head = {"score", "all"};
+  for (const auto& [metric, unused] : metrics) head.push_back(metric);
+  std::vector<Line> lines = {head};
+  for (auto& [score, tallies] : scores) {
+    Line line = {score};
+    for (std::size_t i = 1; i < head.size(); ++i) line.push_back(at_key(tallies, head[i]).text());
+    lines.push_back(std::move(line));
+  }
+  return style == TableStyle::kMarkdown ? join_markdown(lines) : join_text(lines);
+}
 
 std::vector<ComparisonRow> matching(const std::vector<ComparisonRow>& rows,
                                     const std::vector<std::string>& patterns) {
@@ -150,10 +204,7 @@ std::string count_verdicts(const std::vector<ComparisonRow>& rows) {
   std::map<std::string, int> count;
   int judged = 0;
   for (const ComparisonRow& row : rows) {
-    const bool error = row.metric.find("wrong") != std::string::npos ||
-                       row.metric.find("-error") != std::string::npos;
-    if (!error || row.verdict.empty() || row.verdict.find("no verdict") != std::string::npos)
-      continue;
+    if (!is_judged_error(row)) continue;
     ++count[row.verdict];
     ++judged;
   }

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <fstream>
+#include <set>
 #include <stdexcept>
 
 #include "config/field.h"
@@ -76,6 +77,25 @@ Entry parse_entry(const std::filesystem::path& file, const std::string& name, co
   return entry;
 }
 
+/// The parser keeps the last of keys that stand there twice, so they are counted while it reads.
+Json parse_header(const std::filesystem::path& file, const std::string& text) {
+  std::vector<std::set<std::string>> open;  // the keys of the objects that are not closed yet
+  std::string twice;
+  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end) open.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const auto key = parsed.get<std::string>();
+      if (!open.back().insert(key).second && twice.empty()) twice = key;
+    }
+    return true;
+  };
+  const Json header = Json::parse(text, watch, /*allow_exceptions=*/false);
+  if (!header.is_object()) refuse(file, "its header is not a JSON object in UTF-8");
+  if (!twice.empty()) refuse(file, fmt::format("its header has \"{}\" twice", twice));
+  return header;
+}
+
 }  // namespace
 
 torch::Tensor TensorFile::find(const std::string& name) const {
@@ -138,8 +158,7 @@ TensorFile read_safetensors(const std::filesystem::path& file) {
   }
   std::string text(header_bytes, '\0');
   in.read(text.data(), static_cast<std::streamsize>(header_bytes));
-  const Json header = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) refuse(file, "its header is not a JSON object");
+  const Json header = parse_header(file, text);
 
   TensorFile content;
   std::vector<Entry> entries;

@@ -50,6 +50,21 @@ def test_decoder(small_data):
     assert "no such file" in run("decoder.py", "--data", small_data / "none").stderr
 
 
+def test_generate(small_data):
+    out, config = small_data / "results.json", small_data / "tiny.toml"
+    text = (BENCH.parent / "configs/nemotron-114m.toml").read_text().replace('"nemotron-114m"', '"nemotron-tiny"')
+    config.write_text(text)
+    flags = ["--count", 8, "--prompt", "The dog", "--rounds", 2, "--threads", 1, "--out", out]
+    done = run("generate.py", "--data", small_data, "--config", config, *flags)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(out.read_text())["results"]
+    assert list(results) == ["Hugging Face generate, softmax", "ssa generate, softmax", "ssa generate, ssa"]
+    for way, speeds in results.items():
+        assert len(speeds) == 2 and min(speeds) > 0
+        assert f"| {way} | " in done.stdout
+    assert "--count 0: at least 1" in run("generate.py", "--count", 0).stderr
+
+
 def test_tokenizer(small_data):
     out = small_data / "results.json"
     done = run("tokenizer.py", "--data", small_data, "--rounds", 1, "--out", out)

@@ -148,6 +148,24 @@ TEST(Table, CountsTheVerdictsOfErrors) {
             "Of 2 comparisons of errors: 1 lower, 0 higher, 1 no difference measurable.\n");
 }
 
+TEST(Table, SaysWhichScoreDidBetterWhere) {
+  Made made;
+  made.add("softmax", {0.5, 0.5, 0.5}).add("ssa", {0.25, 0.25, 0.3125});
+  const auto errors = [&made] {
+    for (CellResult& result : made.results) {
+      const Json value = result.metrics.at("m");
+      result.metrics = {{"none/40/wrong", value}, {"huge=1/40/wrong-at", 0}, {"m", value}};
+    }
+    return verdict_table(made.rows(), TableStyle::kMarkdown);
+  };
+  EXPECT_EQ(errors(), "") << "one score needs no table";
+  made.add("softcap", {0.75, 0.75, 0.6875});
+  EXPECT_EQ(errors(),
+            "| score | all | none/40/wrong | huge=1/40/wrong-at |\n|---|---|---|---|\n"
+            "| ssa | 1 lower of 2 | 1 lower of 1 | – of 1 |\n"
+            "| softcap | 1 higher of 2 | 1 higher of 1 | – of 1 |\n");
+}
+
 TEST(Table, WithoutSoftmaxHasNoDifferences) {
   const std::string text = format_table(Made().add("ssa", {0.5, 0.5}).rows(), TableStyle::kText);
   EXPECT_EQ(text.find("difference"), std::string::npos) << text;

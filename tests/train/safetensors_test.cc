@@ -92,6 +92,10 @@ TEST_F(Safetensors, HeadersThatLieAreRefused) {
   const std::pair<const char*, const char*> cases[] = {
       {"{", "its header is not a JSON object"},
       {"[]", "its header is not a JSON object"},
+      {"{\"__metadata__\": {\"a\": \"\xFF\"}}", "its header is not a JSON object in UTF-8"},
+      {"{\"w\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}, \"w\": {}}",
+       "its header has \"w\" twice"},
+      {"{\"w\": {\"dtype\": \"F32\", \"dtype\": \"F64\"}}", "its header has \"dtype\" twice"},
       {R"({"a": 1})", "the entry of \"a\" lacks dtype, shape or data_offsets"},
       {R"({"a": {"dtype": "F32", "shape": [2]}})",
        "the entry of \"a\" lacks dtype, shape or data_offsets"},

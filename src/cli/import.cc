@@ -1,0 +1,87 @@
+// `ssa import`: a checkpoint folder of Hugging Face as a run.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "cli/command.h"
+#include "model/hugging_face_config.h"
+#include "train/checkpoint.h"
+#include "train/files.h"
+#include "train/foreign_checkpoint.h"
+#include "train/run_folder.h"
+
+namespace ssa {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ImportArguments {
+  fs::path checkpoint, out;
+  std::string tokenizer, merges;
+  std::string score = "softmax";
+};
+
+/// The config of a run that goes on from there: what the checkpoint cannot say are its defaults.
+Config config_of(const ImportArguments& arguments) {
+  const fs::path file = arguments.checkpoint / "config.json";
+  if (!fs::is_regular_file(file)) {
+    throw std::runtime_error(
+        fmt::format("{}: is missing: a checkpoint folder of Hugging Face has it", file.string()));
+  }
+  ModelConfig model = read_hugging_face_config(file, read_json(file));
+  model.score = arguments.score;
+  Settings settings = settings_of({{"model", section_to_json(model)}}, file.string());
+  const auto set = [&](const char* key, const std::string& value) {
+    if (!value.empty()) settings.push_back({"task", key, value, file.string()});
+  };
+  const fs::path beside = arguments.checkpoint / "tokenizer.json";
+  const bool own = arguments.tokenizer.empty() && fs::is_regular_file(beside);
+  set("name", model.causal ? "lm" : "mlm");
+  set("tokenizer", own ? fs::absolute(beside).string() : arguments.tokenizer);
+  set("merges", arguments.merges);
+  return make_config(settings, file.string());
+}
+
+void import_checkpoint(const ImportArguments& arguments) {
+  const fs::path weights = arguments.checkpoint / "model.safetensors";
+  const Config config = config_of(arguments);
+  const auto model = make_model(config.model, static_cast<std::uint64_t>(config.train.seed));
+  load_foreign_weights(weights, *model);
+  std::int64_t parameters = 0;
+  for (const auto& parameter : model->parameters()) parameters += parameter.numel();
+  const Run run = create_run(arguments.out, arguments.out.filename().string(), config, parameters);
+  const Optimizer optimizer(config.train, *model);
+  save_checkpoint(run.folder, {}, *model, optimizer);
+  fmt::print("{}: {} parameters of {}, score {}; tokenizer {}\n", run.folder.string(), parameters,
+             weights.string(), config.model.score,
+             config.task.tokenizer.empty() ? "none" : config.task.tokenizer);
+}
+
+}  // namespace
+
+void add_import(CLI::App& app, int&) {
+  const auto arguments = std::make_shared<ImportArguments>();
+  app.add_option("checkpoint", arguments->checkpoint,
+                 "folder with config.json and model.safetensors of a GPT2LMHeadModel, "
+                 "NemotronForCausalLM or RobertaForMaskedLM")
+      ->required();
+  app.add_option("--out", arguments->out, "run folder to make")->required();
+  app.add_option("--tokenizer", arguments->tokenizer,
+                 "for evaluations and text (default: tokenizer.json beside the weights, if there)");
+  app.add_option("--merges", arguments->merges, "merges.txt, where the tokenizer is a vocab.json");
+  app.add_option("--score", arguments->score,
+                 "scoring function in place of softmax, its parameters at their start: to train on")
+      ->check(CLI::IsMember(score_names()))
+      ->capture_default_str();
+  app.footer(
+      "The run is one of task lm or mlm that has done no step; `ssa eval` and `ssa generate` take\n"
+      "it.\n"
+      "Example: ssa import gpt2 --out runs/gpt2 && ssa eval runs/gpt2 --suite zero-shot");
+  app.callback([arguments] { import_checkpoint(*arguments); });
+}
+
+}  // namespace ssa

@@ -1,0 +1,150 @@
+"""`ssa import`: checkpoints of Hugging Face become runs that compute the same, and are refused where they would not."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoModelForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    NemotronConfig,
+    NemotronForCausalLM,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
+
+TEXTS = ["the dog likes the cats .", "where is the dog ?", "a bird sees a fish ."]
+COMMON = {"vocab_size": 400, "bos_token_id": None, "eos_token_id": None}
+
+
+def gpt2(**more):
+    sizes = {"n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 2}
+    return GPT2LMHeadModel(GPT2Config(**sizes, **COMMON, **more))
+
+
+def nemotron(**more):
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+    sizes |= {"intermediate_size": 96, "max_position_embeddings": 64}
+    return NemotronForCausalLM(NemotronConfig(**sizes, **COMMON, **more))
+
+
+def roberta(**more):
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+    sizes |= {"max_position_embeddings": 66, "type_vocab_size": 1}
+    return RobertaForMaskedLM(RobertaConfig(**sizes, vocab_size=400, pad_token_id=1, **more))
+
+
+@pytest.fixture
+def checkpoint(ssa, babyberta_tokenizer):
+    """make(model): `ssa` beside a folder "theirs" with the model and a tokenizer."""
+
+    def make(model):
+        torch.manual_seed(1)
+        for parameter in model.parameters():  # every part matters
+            torch.nn.init.normal_(parameter, std=0.3)
+        model.save_pretrained(ssa.folder / "theirs")
+        babyberta_tokenizer(ssa.folder / "theirs/tokenizer.json", TEXTS)
+        return ssa
+
+    return make
+
+
+MODELS = {
+    "gpt2": gpt2(),
+    "gpt2-untied": gpt2(tie_word_embeddings=False, n_inner=48, activation_function="gelu"),
+    "nemotron": nemotron(),
+    "nemotron-tied": nemotron(tie_word_embeddings=True, attention_bias=True, mlp_bias=True, num_key_value_heads=4),
+    "roberta": roberta(layer_norm_eps=1e-5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_run_holds_the_same_model(checkpoint, name):
+    model = MODELS[name].eval()
+    ssa = checkpoint(model)
+    ssa("import", "theirs", "--out", "run")
+    step = ssa.folder / "run/checkpoints/step-0"
+    back, info = type(model).from_pretrained(step, output_loading_info=True)
+    assert not any(info.values()), info
+    mine, theirs = back.state_dict(), model.state_dict()
+    assert mine.keys() == theirs.keys()
+    assert all(torch.equal(mine[key], theirs[key]) for key in theirs)
+    ids = torch.tensor([[5, 300, 17, 42]])
+    with torch.no_grad():
+        torch.testing.assert_close(back.eval()(input_ids=ids).logits, model(input_ids=ids).logits)
+    run = json.loads((ssa.folder / "run/run.json").read_text())
+    assert run["config"]["task"]["name"] == ("mlm" if name == "roberta" else "lm")
+
+
+def test_it_is_evaluated_and_writes(checkpoint):
+    model = MODELS["gpt2"].eval()
+    ssa = checkpoint(model)
+    (ssa.folder / "texts.txt").write_text(" ".join(TEXTS) + "\n")
+    ssa("import", "theirs", "--out", "run")
+    ssa("eval", "run", "--suite", "ppl", "--texts", "texts.txt")
+    assert ssa("generate", "run", "--prompt", "the dog", "--tokens", "5", "--no-end").stdout.startswith("the dog")
+    ssa("import", "theirs", "--out", "changed", "--score", "ssa")
+    weights = load_file(ssa.folder / "changed/checkpoints/step-0/model.safetensors")
+    assert "transformer.h.0.attn.score_n" in weights
+    assert not (ssa.folder / "changed/checkpoints/step-0/config.json").exists()
+
+
+def test_older_files_and_narrow_types(checkpoint):
+    """GPT-2's published file: names without "transformer.", and masks; here also in bfloat16."""
+    model = MODELS["gpt2"].to(torch.float32)
+    ssa = checkpoint(model)
+    file = ssa.folder / "theirs/model.safetensors"
+    old = {name.removeprefix("transformer."): w.to(torch.bfloat16) for name, w in load_file(file).items()}
+    old |= {f"h.{layer}.attn.bias": torch.ones(1, 1, 64, 64) for layer in range(2)}
+    old["lm_head.weight"] = old["wte.weight"].clone()
+    save_file(old, file)
+    ssa("import", "theirs", "--out", "run")
+    back = AutoModelForCausalLM.from_pretrained(ssa.folder / "run/checkpoints/step-0").state_dict()
+    assert torch.equal(back["transformer.wpe.weight"], old["wpe.weight"].float())
+    old["lm_head.weight"] += 1
+    save_file(old, file)
+    done = ssa("import", "theirs", "--out", "again", code=1)
+    assert '"lm_head.weight" differs from "transformer.wte.weight"' in done.stderr
+    assert not (ssa.folder / "again").exists()
+
+
+def change_config(folder, **values):
+    file = folder / "theirs/config.json"
+    config = json.loads(file.read_text()) | values
+    file.write_text(json.dumps({key: value for key, value in config.items() if value != "gone"}))
+
+
+def change_weights(folder, change):
+    file = folder / "theirs/model.safetensors"
+    weights = load_file(file)
+    change(weights)
+    save_file(weights, file)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: change_config(f, model_type="llama"), 'config.json: model_type = "llama" is not supported, only gpt2'),
+        (lambda f: change_config(f, activation_function="relu"), 'activation_function = "relu" is not supported, only gelu'),
+        (lambda f: change_config(f, n_layer="two"), 'n_layer = "two" is of the wrong type'),
+        (lambda f: change_config(f, n_head="gone"), "config.json: n_head is missing"),
+        (lambda f: change_config(f, n_head=3), "model.width = 32 is not a multiple of model.heads = 3"),
+        (lambda f: change_config(f, attn_pdrop=0.3), "attn_pdrop = 0.3, but resid_pdrop = 0.1: only the same dropout"),
+        (lambda f: change_config(f, scale_attn_weights=False), "scale_attn_weights = false is not supported, only true"),
+        (lambda f: (f / "theirs/config.json").unlink(), "theirs/config.json: is missing"),
+        (lambda f: (f / "theirs/model.safetensors").unlink(), "theirs/model.safetensors: no such file"),
+        (lambda f: change_weights(f, lambda w: w.pop("transformer.ln_f.bias")), '"transformer.ln_f.bias" is not in it'),
+        (lambda f: change_weights(f, lambda w: w.update(more=torch.ones(3))), 'the model has no weight "more"'),
+        (
+            lambda f: change_weights(f, lambda w: w.update({"transformer.ln_f.bias": torch.ones(31)})),
+            '"transformer.ln_f.bias" has shape (31) and type Float, the model\'s has shape (32)',
+        ),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(checkpoint, change, message):
+    ssa = checkpoint(gpt2())
+    change(ssa.folder)
+    assert message in ssa("import", "theirs", "--out", "run", code=1).stderr
+    assert not (ssa.folder / "run").exists()
