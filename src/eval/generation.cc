@@ -119,6 +119,8 @@ GeneratedText generate(Model& model, const ModelConfig& config, const TextEncode
   const torch::NoGradGuard no_gradient;
   model.eval();
   const std::int64_t most = std::min(config.max_positions, start + options.most_tokens);
+  // Models are often given more ids than their tokenizer has.
+  const std::int64_t ids = std::min<std::int64_t>(config.vocabulary, encoder.size());
   NextLogits next(model, config, options.cache, most);
   std::vector<TokenId> tokens(prompt.begin(), prompt.end());
   GeneratedText out;
@@ -130,7 +132,7 @@ GeneratedText generate(Model& model, const ModelConfig& config, const TextEncode
   };
   out.ending = most - start < options.most_tokens ? Ending::max_positions : Ending::most_tokens;
   while (static_cast<std::int64_t>(tokens.size()) < most) {
-    const torch::Tensor logits = next.after(tokens);
+    const torch::Tensor logits = next.after(tokens).narrow(0, 0, ids);
     if (!torch::isfinite(logits).all().item<bool>()) {
       throw std::runtime_error(
           fmt::format("the model's logits after {} tokens are not finite", tokens.size()));

@@ -48,10 +48,10 @@ struct GeneratedText {
   Ending ending = Ending::most_tokens;
 };
 
-/// Goes on after `prompt` (at least one token). `show` gets the text piece by piece, in whole
-/// characters and never the beginning of a stop text that may yet come; returning false ends it.
-/// Throws std::invalid_argument for a prompt longer than max_positions, std::runtime_error for
-/// logits that are not finite.
+/// Goes on after `prompt` (at least one token), with ids that the encoder has. `show` gets the text
+/// piece by piece, in whole characters and never the beginning of a stop text that may yet come;
+/// returning false ends it. Throws std::invalid_argument for a prompt longer than max_positions,
+/// std::runtime_error for logits that are not finite.
 GeneratedText generate(Model& model, const ModelConfig& config, const TextEncoder& encoder,
                        std::span<const TokenId> prompt, std::int64_t prompt_number,
                        const GenerationOptions& options,

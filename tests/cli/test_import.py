@@ -27,7 +27,7 @@ def gpt2(**more):
 def nemotron(**more):
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
     sizes |= {"intermediate_size": 96, "max_position_embeddings": 64}
-    return NemotronForCausalLM(NemotronConfig(**sizes, **COMMON, **more))
+    return NemotronForCausalLM(NemotronConfig(**(sizes | COMMON | more)))
 
 
 def roberta(**more):

@@ -135,6 +135,7 @@ Said say(const std::string& text, GenerationOptions options, std::size_t most_pi
   Parrot parrot(text, 1);
   ModelConfig config;
   config.max_positions = 100;
+  config.vocabulary = 256;
   options.sampling.temperature = 0;
   options.cache = false;
   Said said;

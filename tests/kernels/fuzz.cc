@@ -410,12 +410,17 @@ class Problem {
     }
   }
 
-  /// Whether a result of plain loops that should be finite is not.
-  bool overflows(const Results<float>& r, bool gradients) const {
+  /// Whether a result of plain loops that should be finite is not. A row whose lse is -inf is one
+  /// that sees nothing, or one all of whose scores lie below the range of floats.
+  bool overflows(const Results<float>& r, const Results<double>& exact, bool gradients) const {
     bool result = false;
     each_result(r, [&](const std::string&, const std::vector<double>& values, std::size_t index) {
       if ((index < 2) == gradients) return;
-      for (const double x : values) result = result || !(std::isfinite(x) || x == -kInf);
+      const std::vector<double> truth = result_values(exact, index);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const bool sees_nothing = values[i] == -kInf && truth[i] == -kInf;
+        result = result || !(std::isfinite(values[i]) || sees_nothing);
+      }
     });
     return result;
   }
@@ -429,8 +434,8 @@ class Problem {
     bool finite_out = !grey(), finite_gradients = finite_out;
     if (values_ == Values::kExtreme) {
       const Results<float> larger = run_plain(stretched(), options_);
-      finite_out = !overflows(larger, false);
-      finite_gradients = finite_out && !overflows(larger, true);
+      finite_out = !overflows(larger, exact, false);
+      finite_gradients = finite_out && !overflows(larger, exact, true);
     }
     std::optional<std::string> result;
     each_result(
@@ -468,7 +473,9 @@ class Problem {
           plain.begin(), plain.end(), [&](const auto& values) { return std::isfinite(values[i]); });
       if (!std::isfinite(exact[i]) || !plain_is_finite) continue;
       const bool fits = epsilon * sizes[i] < std::numeric_limits<float>::max();
-      if (!std::isfinite(ours[i]) && finite && fits) return wrong(i, "finite, ", exact[i]);
+      if (!std::isfinite(ours[i]) && finite && fits) {
+        return wrong(i, "finite, ", exact[i], " (terms add up to ", sizes[i], ')');
+      }
       if (std::isfinite(ours[i]) && finite) judged.push_back(i);
       largest = std::max(largest, std::abs(exact[i]));
       for (const auto& values : plain) {
