@@ -44,10 +44,7 @@ class Problem {
       rescale({1e-30f, 1e-3f, 1, 1, 1e3f, 1e8f});
       replace({1e38f, -1e38f, 1e30f, -1e19f, 1e-30f, 1e-40f, -1e-45f, 0.0f, -0.0f});
     }
-    if (values_ == Values::kPoisoned) {
-      replace({kNan, kNan, kInf, -kInf});
-      leave_out_vanishing_weights();
-    }
+    if (values_ == Values::kPoisoned) replace({kNan, kNan, kInf, -kInf});
     // Once: a problem restricts what is supported to its own.
     static const std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
     target_ = targets[static_cast<std::size_t>(below(static_cast<std::int64_t>(targets.size())))];
@@ -331,16 +328,6 @@ class Problem {
     return result;
   }
 
-  /// Beside a sink that has all but 2^-100 of a row's weight, keys have none where lse has a
-  /// gradient (see reach), so that poison in the row's gradient does not come through to them.
-  void leave_out_vanishing_weights() {
-    for_score(options_.score, [&]<class Score>(Score) {
-      if (!kHasSink<Score>) return;
-      options_.d_lse = false;
-      inputs_.d_lse.clear();
-    });
-  }
-
   /// What a weight that underflowed may have been multiplied with.
   double reach() const {
     double product = 1;
@@ -352,13 +339,18 @@ class Problem {
       }
       product *= largest;
     }
-    // A sink that has all but 2^-100 of the weight takes the rest too where lse has a gradient.
-    double least = 0x1p-126;
-    for_score(options_.score, [&]<class Score>(Score) {
-      if (kHasSink<Score> && options_.d_lse) least = 0x1p-100;
-    });
-    return least * 1000 * product;
+    return least_weight() * 1000 * product;
   }
+
+  bool has_sink() const {
+    bool result = false;
+    for_score(options_.score, [&]<class Score>(Score) { result = kHasSink<Score>; });
+    return result;
+  }
+
+  /// The least weight that is kept: a sink that has all but 2^-100 of a row takes the rest too
+  /// where lse has a gradient.
+  double least_weight() const { return has_sink() && options_.d_lse ? 0x1p-100 : 0x1p-126; }
 
   /// For every element of every result the sum of its terms' sizes, which is what roundings within
   /// are relative to.
@@ -382,6 +374,9 @@ class Problem {
     const std::int64_t kv = h / (a.query_heads / a.kv_heads);
     const std::int64_t at = (b * a.query_heads + h) * a.query_length + i;
     sizes.lse[at] = 1 + std::abs(row.lse);
+    for (std::int64_t j = 0; j < a.key_length; ++j) {
+      if (row.visible[j] && row.kept * row.share[j] < least_weight()) vanishes_ = true;
+    }
     std::vector<double> d_weight(static_cast<std::size_t>(a.key_length));
     double delta = in.d_lse.empty() ? 0 : std::abs(in.d_lse[at]);
     for (std::int64_t c = 0; c < a.v_dim; ++c) {
@@ -482,7 +477,10 @@ class Problem {
     };
     for (std::size_t i = 0; i < exact.size(); ++i) {
       if (name == "lse" && exact[i] == -kInf && ours[i] != -kInf && finite) return wrong(i, "-inf");
-      if (std::isfinite(ours[i]) && !std::isfinite(exact[i])) return wrong(i, exact[i]);
+      // Beside a sink a weight that vanishes is none at all, and poison does not come through it.
+      const bool shielded = has_sink() && vanishes_;
+      if (std::isfinite(ours[i]) && !std::isfinite(exact[i]) && !shielded)
+        return wrong(i, exact[i]);
       const bool plain_is_finite = std::all_of(
           plain.begin(), plain.end(), [&](const auto& values) { return std::isfinite(values[i]); });
       if (!std::isfinite(exact[i]) || !plain_is_finite) continue;
@@ -518,6 +516,7 @@ class Problem {
   Options options_;
   Inputs<float> inputs_;
   Values values_;
+  mutable bool vanishes_ = false;  ///< whether a weight does: known after sizes_of_terms
   std::int64_t target_ = 0;
   int threads_ = 1;
   bool bfloat16_ = false;
