@@ -20,7 +20,8 @@ namespace ssa {
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
       {"train", "train a model on a task, as a TOML file says", add_train},
-      {"eval", "measure a trained model: under distribution shifts, on minimal pairs", add_eval},
+      {"eval", "measure a trained model: under distribution shifts, on texts, on minimal pairs",
+       add_eval},
       {"import", "make a run of a checkpoint of Hugging Face", add_import},
       {"generate", "write text with a trained language model", add_generate},
       {"attention", "write the attention weights of trained models for one input", add_attention},
