@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from program import parser_of, require_files, require_positive
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 END = "<|endoftext|>"
@@ -105,25 +106,17 @@ def row(result: dict) -> str:
 
 
 def main() -> int:
-    source = Path(__file__).resolve().parent.parent
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = parser_of(__doc__, rounds=5)
     parser.add_argument("files", nargs="*", type=Path, help="time these instead of the real texts")
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("SSA_DATA") or source.parent / "shared/data"))
-    parser.add_argument("--ssa", type=Path, default=source / "build/release/bin/ssa", help="the program")
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", type=Path, help="where shards are written for a moment (default: the system's)")
-    parser.add_argument("--out", type=Path, help="also write every number to this JSON file")
     parser.add_argument("--theirs", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.theirs:
         time_theirs(options.data, options.files)
         return 0
-    if options.rounds < 1:
-        parser.error(f"--rounds {options.rounds}: at least 1")
+    require_positive(parser, options, "rounds")
     cases = [options.files] if options.files else [[options.data / name for name in names] for names in FILES]
-    for path in (options.ssa, *(path for files in cases for path in files)):
-        if not path.is_file():
-            parser.error(f"{path}: no such file (see --data and --ssa)")
+    require_files(parser, options.ssa, *(path for files in cases for path in files))
     print("Megabytes of text a second; the ratio is ours to theirs.\n")
     print("| files | MB | threads | ssa data tokenize | tokenizers | ratio |\n|---|---|---|---|---|---|")
     results = []

@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from program import SOURCE, parser_of, require_files, require_positive, spread
 from ssa_attention.files import write_text
 
 THEIRS = {"Hugging Face, SDPA softmax": "sdpa", "Hugging Face, eager SSA": "eager-ssa"}
@@ -137,38 +138,29 @@ def rows(results: dict[str, list[dict]], length: int) -> list[str]:
         memory, peer_memory = (statistics.median(r["mebibytes"] for r in some) for some in (rounds, results[PEER]))
         out.append(
             f"| {way} | {seconds:.2f} | {length / seconds:.0f} |"
-            f" {statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f}) |"
+            f" {spread(ratios)} |"
             f" {memory:.0f} | {memory / peer_memory:.2f} |"
         )
     return out
 
 
 def main() -> int:
-    source = Path(__file__).resolve().parent.parent
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("SSA_DATA") or source.parent / "shared/data"))
+    parser = parser_of(__doc__, rounds=3)
     parser.add_argument("--text", default="web_and_books/books_valid.txt", help="below --data")
-    parser.add_argument("--ssa", type=Path, default=source / "build/release/bin/ssa", help="the program")
-    parser.add_argument("--config", type=Path, default=source / "configs/nemotron-114m.toml")
+    parser.add_argument("--config", type=Path, default=SOURCE / "configs/nemotron-114m.toml")
     parser.add_argument("--length", type=int, default=1024, help="tokens of a sequence")
     parser.add_argument("--steps", type=int, default=5, help="of a round")
     parser.add_argument("--warm-up", type=int, default=2, help="steps before those, not timed")
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--out", type=Path, help="also write every number to this JSON file")
     parser.add_argument("--one", help=argparse.SUPPRESS)  # a child process
     parser.add_argument("--tokens", help=argparse.SUPPRESS)
     parser.add_argument("--model", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    for option in ("length", "steps", "warm_up", "rounds", "threads"):
-        if getattr(options, option) < 1:
-            parser.error(f"--{option.replace('_', '-')} {getattr(options, option)}: at least 1")
+    require_positive(parser, options, "length", "steps", "warm_up", "rounds", "threads")
     if options.one:
         hugging_face(options)
         return 0
-    for path in (options.ssa, options.config, options.data / options.text):
-        if not path.is_file():
-            parser.error(f"{path}: no such file (see --data and --ssa)")
+    require_files(parser, options.ssa, options.config, options.data / options.text)
     random.seed(0)
     print(
         f"{options.config.stem}, 1 x {options.length} tokens, {options.threads} threads, torch {torch.__version__}.\n"

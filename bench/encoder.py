@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import statistics
 import subprocess
@@ -22,6 +21,7 @@ import time
 from pathlib import Path
 
 import torch
+from program import SOURCE, parser_of, require_files, require_positive, spread
 from ssa_attention.files import write_text
 
 BATCH = 16
@@ -110,36 +110,24 @@ def rows(result: dict) -> list[str]:
     for way, seconds in result["seconds"].items():
         ratios = [theirs / own for theirs, own in zip(result["seconds"][THEIRS], seconds, strict=True)]
         median = statistics.median(seconds)
-        out.append(
-            f"| {result['precision']} | {way} | {1000 * median:.1f} | {BATCH / median:.0f} |"
-            f" {statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f}) |"
-        )
+        out.append(f"| {result['precision']} | {way} | {1000 * median:.1f} | {BATCH / median:.0f} | {spread(ratios)} |")
     return out
 
 
 def main() -> int:
-    source = Path(__file__).resolve().parent.parent
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("SSA_DATA") or source.parent / "shared/data"))
+    parser = parser_of(__doc__, rounds=3)
     parser.add_argument("--text", default="aochildes/train.txt", help="below --data")
-    parser.add_argument("--ssa", type=Path, default=source / "build/release/bin/ssa", help="the program")
-    parser.add_argument("--config", type=Path, default=source / "configs/babyberta.toml")
+    parser.add_argument("--config", type=Path, default=SOURCE / "configs/babyberta.toml")
     parser.add_argument("--steps", type=int, default=200, help="of a round")
     parser.add_argument("--warm-up", type=int, default=50, help="steps before those, not timed")
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--precisions", default="float32,bfloat16")
-    parser.add_argument("--out", type=Path, help="also write every number to this JSON file")
     options = parser.parse_args()
-    for option in ("steps", "warm_up", "rounds", "threads"):
-        if getattr(options, option) < 1:
-            parser.error(f"--{option.replace('_', '-')} {getattr(options, option)}: at least 1")
+    require_positive(parser, options, "steps", "warm_up", "rounds", "threads")
     for precision in options.precisions.split(","):
         if precision not in ("float32", "bfloat16"):
             parser.error(f"--precisions {precision}: choose from float32, bfloat16")
-    for path in (options.ssa, options.config, options.data / options.text):
-        if not path.is_file():
-            parser.error(f"{path}: no such file (see --data and --ssa)")
+    require_files(parser, options.ssa, options.config, options.data / options.text)
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     random.seed(0)

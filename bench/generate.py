@@ -22,6 +22,7 @@ from pathlib import Path
 
 import torch
 from decoder import run, tokenizer_flags, train
+from program import SOURCE, parser_of, require_files, require_positive, spread
 from ssa_attention.files import write_text
 
 PEER = "Hugging Face generate, softmax"
@@ -74,31 +75,22 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, list[float]]
 
 
 def main() -> int:
-    source = Path(__file__).resolve().parent.parent
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=source.parent / "shared/data")
+    parser = parser_of(__doc__, rounds=3)
     parser.add_argument("--text", default="web_and_books/books_valid.txt", help="below --data")
-    parser.add_argument("--ssa", type=Path, default=source / "build/release/bin/ssa", help="the program")
-    parser.add_argument("--config", type=Path, default=source / "configs/nemotron-114m.toml")
+    parser.add_argument("--config", type=Path, default=SOURCE / "configs/nemotron-114m.toml")
     parser.add_argument("--prompt", default="It was a dark night, and the rain fell in torrents.")
     parser.add_argument("--count", type=int, default=200, help="tokens of a text")
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--out", type=Path, help="also write every number to this JSON file")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # a child process
     parser.add_argument("--model", help=argparse.SUPPRESS)
     parser.add_argument("--ids", help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.length = 16  # of the one training step that makes a model
-    for option in ("count", "rounds", "threads"):
-        if getattr(options, option) < 1:
-            parser.error(f"--{option} {getattr(options, option)}: at least 1")
+    require_positive(parser, options, "count", "rounds", "threads")
     if options.one:
         hugging_face(options)
         return 0
-    for path in (options.ssa, options.config, options.data / options.text):
-        if not path.is_file():
-            parser.error(f"{path}: no such file (see --data and --ssa)")
+    require_files(parser, options.ssa, options.config, options.data / options.text)
     random.seed(0)
     print(f"{options.config.stem}, {options.count} tokens, {options.threads} threads, torch {torch.__version__}.\n")
     with tempfile.TemporaryDirectory() as folder:
@@ -106,8 +98,7 @@ def main() -> int:
     print("| | tokens/s | times Hugging Face |\n|---|---|---|")
     for way, own in speeds.items():
         ratios = [mine / peer for mine, peer in zip(own, speeds[PEER], strict=True)]
-        ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
-        print(f"| {way} | {statistics.median(own):.1f} | {ratio} |")
+        print(f"| {way} | {statistics.median(own):.1f} | {spread(ratios)} |")
     if options.out:
         write_text(options.out, json.dumps({"threads": options.threads, "results": speeds}, indent=1) + "\n")
     return 0

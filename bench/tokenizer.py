@@ -23,6 +23,7 @@ from pathlib import Path
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"  # read when tokenizers first encodes
 
+from program import parser_of, require_files, require_positive
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 CASES = [  # tokenizer, text
@@ -93,18 +94,10 @@ def row(result: dict) -> str:
 
 
 def main() -> int:
-    source = Path(__file__).resolve().parent.parent
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("SSA_DATA") or source.parent / "shared/data"))
-    parser.add_argument("--ssa", type=Path, default=source / "build/release/bin/ssa", help="the program")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", type=Path, help="also write every number to this JSON file")
+    parser = parser_of(__doc__, rounds=5)
     options = parser.parse_args()
-    if options.rounds < 1:
-        parser.error(f"--rounds {options.rounds}: at least 1")
-    for path in (options.ssa, *(options.data / text for _, text in CASES)):
-        if not path.is_file():
-            parser.error(f"{path}: no such file (see --data and --ssa)")
+    require_positive(parser, options, "rounds")
+    require_files(parser, options.ssa, *(options.data / text for _, text in CASES))
     print("Megabytes of text a second, one thread; the ratio is ours to the fastest of `tokenizers`.\n")
     print(
         "| tokenizer | text | ssa | encode | encode_batch | encode_batch_fast | ratio |\n|---|---|---|---|---|---|---|"

@@ -1,6 +1,7 @@
 #include "cli/config_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 
@@ -33,8 +34,8 @@ void add_config_flags(CLI::App& app, Settings& settings) {
       };
       app.add_option_function<std::string>(
              flag, note,
-             fmt::format("{}{}{} ({})", field.tasks, field.tasks.empty() ? "" : ": ", field.help,
-                         accepts(initial, field)))
+             fmt::format("{}{}{} ({})", fmt::join(field.tasks, ", "),
+                         field.tasks.empty() ? "" : ": ", field.help, accepts(initial, field)))
           ->type_name("")
           ->default_str(flag_text(initial))
           ->group(fmt::format("[{}] over the TOML file's values", section_name));

@@ -14,7 +14,7 @@
 #include "cli/command.h"
 #include "cli/whole_number.h"
 #include "config/field.h"
-#include "data/token_part.h"
+#include "data/shards_record.h"
 #include "data/token_shards.h"
 #include "data/tokenize_files.h"
 #include "train/files.h"
@@ -29,8 +29,6 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-fs::path record_of(fs::path prefix) { return prefix += ".json"; }
 
 /// "1 document", "2 documents"
 std::string counted(std::int64_t count, const char* what) {
@@ -94,7 +92,7 @@ int tokenize(const TokenizeOptions& options) {
   }
   const double seconds = line.seconds();
   const double megabytes = static_cast<double>(done.text_bytes) / 1e6;
-  const Json record = read_json(record_of(options.out));
+  const Json record = read_shards_record(options.out);
   show_left_out(record.at("inputs"));
   const Json& held_out = record.at("held_out");
   fmt::print("{}: {}; held out: {}; {} of {} read, {:.1f} MB of text in {:.1f} s, {:.2f} MB/s\n",
@@ -117,8 +115,8 @@ void info(const fs::path& prefix) {
     row("type", type_name(shards.type()));
   };
   show(prefix);
-  if (!fs::exists(record_of(prefix))) return;  // shards of another program
-  const Json record = read_json(record_of(prefix));
+  const Json record = read_shards_record(prefix);
+  if (record.is_null()) return;
   if (!record.at("held_out").is_null()) show(held_out_prefix(prefix));
   const Json& recipe = record.at("recipe");
   row("tokenizer", fmt::format("{}, {}", record.at("tokenizer").get<std::string>(),

@@ -15,7 +15,7 @@
 #include "cli/eval_suite.h"
 #include "cli/whole_number.h"
 #include "eval/model_json.h"
-#include "tasks/language_task.h"
+#include "tasks/task_tokenizer.h"
 #include "train/files.h"
 #include "train/run_folder.h"
 

@@ -20,7 +20,7 @@
 #include "data/file_hash.h"
 #include "eval/minimal_pairs.h"
 #include "model/autocast.h"
-#include "tasks/language_task.h"
+#include "tasks/task_tokenizer.h"
 #include "train/files.h"
 
 namespace ssa {

@@ -16,7 +16,7 @@
 #include "data/text_documents.h"
 #include "eval/perplexity.h"
 #include "model/autocast.h"
-#include "tasks/language_task.h"
+#include "tasks/task_tokenizer.h"
 
 namespace ssa {
 namespace {

@@ -16,7 +16,7 @@
 #include "data/file_hash.h"
 #include "eval/choice_task.h"
 #include "model/autocast.h"
-#include "tasks/language_task.h"
+#include "tasks/task_tokenizer.h"
 #include "train/files.h"
 
 namespace ssa {
@@ -91,7 +91,7 @@ void print_result(const ChoiceResult& result, const Json& rows) {
     }
     return std::string("-");
   };
-  const bool greedy = result.chance == 0;
+  const bool greedy = result.greedy;
   fmt::print("{:<16} {:>7} {:>6} {:>9} {:>9} {:>11} {:>7} {:>9} {:>7}{}\n", result.name,
              mean("acc"), fmt::format("{:.2f}", rows[0].at("standard_error").get<double>()),
              mean("acc_norm"), mean("acc_bytes"), mean("perplexity"),

@@ -16,7 +16,7 @@
 #include "data/lines.h"
 #include "eval/generation.h"
 #include "model/autocast.h"
-#include "tasks/language_task.h"
+#include "tasks/task_tokenizer.h"
 #include "train/run_folder.h"
 #include "train/signals.h"
 

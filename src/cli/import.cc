@@ -22,7 +22,6 @@ namespace fs = std::filesystem;
 struct ImportArguments {
   fs::path checkpoint, out;
   std::string tokenizer, merges;
-  std::string score = "softmax";
 };
 
 /// The config of a run that goes on from there: what the checkpoint cannot say are its defaults.
@@ -32,8 +31,7 @@ Config config_of(const ImportArguments& arguments) {
     throw std::runtime_error(
         fmt::format("{}: is missing: a checkpoint folder of Hugging Face has it", file.string()));
   }
-  ModelConfig model = read_hugging_face_config(file, read_json(file));
-  model.score = arguments.score;
+  const ModelConfig model = read_hugging_face_config(file, read_json(file));
   Settings settings = settings_of({{"model", section_to_json(model)}}, file.string());
   const auto set = [&](const char* key, const std::string& value) {
     if (!value.empty()) settings.push_back({"task", key, value, file.string()});
@@ -51,14 +49,12 @@ void import_checkpoint(const ImportArguments& arguments) {
   const Config config = config_of(arguments);
   const auto model = make_model(config.model, static_cast<std::uint64_t>(config.train.seed));
   load_foreign_weights(weights, *model);
-  std::int64_t parameters = 0;
-  for (const auto& parameter : model->parameters()) parameters += parameter.numel();
+  const std::int64_t parameters = count_parameters(*model);
   const Run run = create_run(arguments.out, arguments.out.filename().string(), config, parameters);
   const Optimizer optimizer(config.train, *model);
   save_checkpoint(run.folder, {}, *model, optimizer);
-  fmt::print("{}: {} parameters of {}, score {}; tokenizer {}\n", run.folder.string(), parameters,
-             weights.string(), config.model.score,
-             config.task.tokenizer.empty() ? "none" : config.task.tokenizer);
+  fmt::print("{}: {} parameters of {}; tokenizer {}\n", run.folder.string(), parameters,
+             weights.string(), config.task.tokenizer.empty() ? "none" : config.task.tokenizer);
 }
 
 }  // namespace
@@ -73,10 +69,6 @@ void add_import(CLI::App& app, int&) {
   app.add_option("--tokenizer", arguments->tokenizer,
                  "for evaluations and text (default: tokenizer.json beside the weights, if there)");
   app.add_option("--merges", arguments->merges, "merges.txt, where the tokenizer is a vocab.json");
-  app.add_option("--score", arguments->score,
-                 "scoring function in place of softmax, its parameters at their start: to train on")
-      ->check(CLI::IsMember(score_names()))
-      ->capture_default_str();
   app.footer(
       "The run is one of task lm or mlm that has done no step; `ssa eval` and `ssa generate` take\n"
       "it.\n"

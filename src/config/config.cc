@@ -1,6 +1,7 @@
 #include "config/config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -144,11 +145,11 @@ void check_belongs(const TaskConfig& task, const std::string& origin) {
   const Json values = section_to_json(task), defaults = section_to_json(TaskConfig());
   TaskConfig::fields([&](const Field& field, auto) {
     const std::string key(field.name);
-    const bool fits = field.tasks.empty() || field.tasks == kind ||
-                      field.tasks.starts_with(kind + ",") || field.tasks.ends_with(", " + kind);
+    const bool fits =
+        field.tasks.empty() || std::ranges::find(field.tasks, kind) != field.tasks.end();
     if (fits || values[key] == defaults[key]) return;
     refuse(fmt::format("{}: task.{} belongs to tasks of {}, but task.name = \"{}\"", origin, key,
-                       field.tasks, task.name));
+                       fmt::join(field.tasks, ", "), task.name));
   });
 }
 

@@ -218,86 +218,87 @@ struct TaskConfig {
               .help = "inputs of the quantifier tasks: balanced = the answer flips at a uniformly "
                       "drawn position, plain = N(0,1), where every is nearly always false",
               .choices = {"balanced", "plain"},
-              .tasks = "icl"},
+              .tasks = {"icl"}},
         &C::sampler);
     visit(Field{.name = "points_start",
                 .help = "curriculum: (x, y) pairs of a sequence at step 0",
                 .least = 1,
-                .tasks = "icl"},
+                .tasks = {"icl"}},
           &C::points_start);
     visit(Field{.name = "points_end",
                 .help = "curriculum: pairs at its end",
                 .least = 1,
-                .tasks = "icl"},
+                .tasks = {"icl"}},
           &C::points_end);
     visit(Field{.name = "points_step",
                 .help = "curriculum: pairs added at a time",
                 .least = 1,
-                .tasks = "icl"},
+                .tasks = {"icl"}},
           &C::points_step);
     visit(Field{.name = "points_interval",
                 .help = "curriculum: steps between additions",
                 .least = 1,
-                .tasks = "icl"},
+                .tasks = {"icl"}},
           &C::points_interval);
     visit(Field{.name = "tokenizer",
                 .help = "tokenizer.json, lm also a .model of SentencePiece; a path is also "
                         "looked for in the folder SSA_DATA",
-                .tasks = "lm, mlm"},
+                .tasks = {"lm", "mlm"}},
           &C::tokenizer);
     visit(Field{.name = "merges",
                 .help = "merges.txt, where the tokenizer is a vocab.json",
-                .tasks = "lm"},
+                .tasks = {"lm"}},
           &C::merges);
     visit(
-        Field{.name = "text", .help = "files of one sentence a line, to train on", .tasks = "mlm"},
+        Field{
+            .name = "text", .help = "files of one sentence a line, to train on", .tasks = {"mlm"}},
         &C::text);
-    visit(Field{.name = "validation_text", .help = "the same, held out", .tasks = "mlm"},
+    visit(Field{.name = "validation_text", .help = "the same, held out", .tasks = {"mlm"}},
           &C::validation_text);
     visit(Field{.name = "tokens",
                 .help = "prefixes of what `ssa data tokenize` wrote, to train on; also looked "
                         "for in the folder SSA_DATA",
-                .tasks = "lm"},
+                .tasks = {"lm"}},
           &C::tokens);
-    visit(Field{.name = "validation_tokens", .help = "the same, held out", .tasks = "lm"},
+    visit(Field{.name = "validation_tokens", .help = "the same, held out", .tasks = {"lm"}},
           &C::validation_tokens);
     visit(Field{.name = "length",
                 .help = "tokens of a training sequence; 0 = model.max_positions",
                 .least = 0,
-                .tasks = "lm"},
+                .tasks = {"lm"}},
           &C::length);
     visit(Field{.name = "documents",
                 .help = "apart = a token sees those of its own document alone, across = it sees "
                         "all of its sequence before it",
                 .choices = {"apart", "across"},
-                .tasks = "lm"},
+                .tasks = {"lm"}},
           &C::documents);
     visit(Field{.name = "masking",
                 .help = "babyberta = 90 % of chosen tokens masked, 10 % random, up to 10 "
                         "patterns a sentence, drawn beforehand; roberta = 80 % masked, 10 % "
                         "random, 10 % kept, drawn anew in every pass",
                 .choices = {"babyberta", "roberta"},
-                .tasks = "mlm"},
+                .tasks = {"mlm"}},
           &C::masking);
     visit(Field{.name = "mask_probability",
                 .help = "with which a token is chosen",
                 .least = 0.001,
                 .most = 1,
-                .tasks = "mlm"},
+                .tasks = {"mlm"}},
           &C::mask_probability);
     visit(Field{.name = "least_words",
                 .help = "words of a sentence; shorter ones are left out",
                 .least = 1,
-                .tasks = "mlm"},
+                .tasks = {"mlm"}},
           &C::least_words);
     visit(Field{.name = "order",
                 .help = "shuffle = anew in every pass, file = as the text has it",
                 .choices = {"shuffle", "file"},
-                .tasks = "lm, mlm"},
+                .tasks = {"lm", "mlm"}},
           &C::order);
     visit(Field{.name = "skip_bad_lines",
                 .help = "leave lines out that are not UTF-8, instead of stopping",
-                .tasks = "mlm"},
+                .tasks = {"mlm"}},
           &C::skip_bad_lines);
   }
 };

@@ -30,7 +30,7 @@ struct Field {
   double below = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices = {};  ///< of a string, or of a list's elements; empty = any
   std::string_view flag = {};             ///< the flag's name where it is not the field's
-  std::string_view tasks = {};            ///< kinds of task that have it, "lm, mlm"; empty = all
+  std::vector<std::string> tasks = {};    ///< kinds of task that have it: "icl", "lm"; empty = all
 };
 
 /// One value for one field, from wherever it came.

@@ -8,24 +8,13 @@
 #include <string_view>
 
 #include "data/lines.h"
+#include "data/words.h"
 #include "ssa/check.h"
 
 namespace ssa {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Runs of other bytes than spaces and tabs.
-std::int64_t count_words(std::string_view line) {
-  std::int64_t words = 0;
-  bool inside = false;
-  for (const char c : line) {
-    const bool space = c == ' ' || c == '\t';
-    words += !space && !inside;
-    inside = !space;
-  }
-  return words;
-}
 
 std::vector<TokenId> encoded(std::string_view line, const Tokenizer& tokenizer,
                              const CorpusOptions& options) {

@@ -12,13 +12,15 @@ std::uint64_t hash_text(std::string_view text, std::uint64_t hash) {
   return hash;
 }
 
-std::string hash_files(const std::vector<std::filesystem::path>& files) {
+namespace {
+
+std::string hash(const std::vector<std::filesystem::path>& files, bool with_names) {
   std::uint64_t hash = hash_text({});
   std::vector<char> buffer(1 << 16);
   for (const auto& file : files) {
     std::ifstream in(file, std::ios::binary);
     if (!in) throw std::runtime_error(fmt::format("{}: cannot be read", file.string()));
-    hash = hash_text(file.filename().string(), hash);
+    if (with_names) hash = hash_text(file.filename().string(), hash);
     while (in) {
       in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
       hash = hash_text({buffer.data(), static_cast<std::size_t>(in.gcount())}, hash);
@@ -26,6 +28,16 @@ std::string hash_files(const std::vector<std::filesystem::path>& files) {
     if (in.bad()) throw std::runtime_error(fmt::format("{}: reading failed", file.string()));
   }
   return fmt::format("fnv1a64:{:016x}", hash);
+}
+
+}  // namespace
+
+std::string hash_files(const std::vector<std::filesystem::path>& files) {
+  return hash(files, true);
+}
+
+std::string hash_contents(const std::vector<std::filesystem::path>& files) {
+  return hash(files, false);
 }
 
 }  // namespace ssa

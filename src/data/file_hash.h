@@ -14,6 +14,9 @@ namespace ssa {
 /// cannot be read.
 std::string hash_files(const std::vector<std::filesystem::path>& files);
 
+/// The same over the contents alone, of files whose names are the user's choice.
+std::string hash_contents(const std::vector<std::filesystem::path>& files);
+
 /// FNV-1a (64 bits) of a text, going on from `hash` where more than one makes the hash.
 std::uint64_t hash_text(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325);
 

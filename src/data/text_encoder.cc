@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "data/file_hash.h"
 #include "data/sentence_piece.h"
 #include "data/tokenizer.h"
 
@@ -46,6 +47,12 @@ std::unique_ptr<TextEncoder> read_text_encoder(const fs::path& file, const fs::p
   }
   return std::make_unique<ByteLevelEncoder>(merges.empty() ? Tokenizer::read(file)
                                                            : Tokenizer::read(file, merges));
+}
+
+std::string hash_text_encoder(const fs::path& file, const fs::path& merges) {
+  std::vector<fs::path> files = {file};
+  if (!merges.empty()) files.push_back(merges);
+  return hash_contents(files);
 }
 
 EndToken find_end_token(const TextEncoder& encoder, const std::string& name) {

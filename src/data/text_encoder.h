@@ -42,6 +42,10 @@ class TextEncoder {
 std::unique_ptr<TextEncoder> read_text_encoder(const std::filesystem::path& file,
                                                const std::filesystem::path& merges = {});
 
+/// A short name for what such a tokenizer is, wherever its files lie and whatever they are called.
+std::string hash_text_encoder(const std::filesystem::path& file,
+                              const std::filesystem::path& merges = {});
+
 /// Whether the file is read as a model of SentencePiece: its name ends in .model.
 bool is_sentence_piece(const std::filesystem::path& file);
 

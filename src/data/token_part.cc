@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/file_hash.h"
+#include "data/shards_record.h"
 #include "data/token_shards_writer.h"
 #include "ssa/check.h"
 #include "train/files.h"
@@ -45,8 +46,6 @@ class Side {
   std::int64_t documents_ = 0, tokens_ = 0, text_bytes_ = 0;
 };
 
-fs::path record_of(fs::path stem) { return stem += ".json"; }
-
 }  // namespace
 
 bool is_held_out(std::string_view text, double share) {
@@ -64,8 +63,6 @@ fs::path part_stem(const fs::path& folder, const fs::path& file) {
   return folder / fmt::format("{}-{:016x}", file.filename().string(), hash_text(whole.string()));
 }
 
-fs::path held_out_prefix(fs::path prefix) { return prefix += "-held-out"; }
-
 bool is_input(const Json& entry, const fs::path& file) {
   const Json now = facts(file);
   return fs::path(entry.at("file").get<std::string>()).filename() == file.filename() &&
@@ -74,9 +71,9 @@ bool is_input(const Json& entry, const fs::path& file) {
 }
 
 Json finished_part(const fs::path& stem, const fs::path& file, const TokenRecipe& recipe) {
-  if (!fs::exists(record_of(stem))) return nullptr;
+  if (!fs::exists(record_path(stem))) return nullptr;
   try {
-    Json record = read_json(record_of(stem));
+    Json record = read_json(record_path(stem));
     if (record.at("recipe") != recipe.description || !is_input(record.at("input"), file)) {
       return nullptr;
     }
@@ -90,7 +87,7 @@ Json finished_part(const fs::path& stem, const fs::path& file, const TokenRecipe
 
 Json make_part(const fs::path& stem, const fs::path& file, const TokenRecipe& recipe,
                const std::function<void(std::int64_t, std::int64_t)>& on_document) {
-  fs::remove(record_of(stem));
+  fs::remove(record_path(stem));
   Json entry = facts(file);
   const Json before = entry;
   entry["hash"] = hash_files({file});
@@ -110,7 +107,7 @@ Json make_part(const fs::path& stem, const fs::path& file, const TokenRecipe& re
   if (facts(file) != before) {
     throw std::runtime_error(fmt::format("{}: was changed while it was read", file.string()));
   }
-  write_json(record_of(stem), {{"recipe", recipe.description}, {"input", entry}});
+  write_json(record_path(stem), {{"recipe", recipe.description}, {"input", entry}});
   return entry;
 }
 

@@ -34,8 +34,6 @@ struct Stopped : std::runtime_error {
 std::filesystem::path part_stem(const std::filesystem::path& folder,
                                 const std::filesystem::path& file);
 
-std::filesystem::path held_out_prefix(std::filesystem::path prefix);
-
 /// Whether a document is held out: by its text alone, so that it falls on one side wherever it is
 /// met, and what a share holds out every larger share does too.
 bool is_held_out(std::string_view text, double share);

@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "data/file_hash.h"
+#include "data/shards_record.h"
 #include "data/token_part.h"
 #include "data/token_shards_writer.h"
 #include "train/files.h"
@@ -72,10 +72,8 @@ TokenRecipe recipe_for(const TokenizeOptions& options, const TextEncoder& encode
     throw std::runtime_error(
         fmt::format("{}: {} (--end-token)", options.tokenizer.string(), error.what()));
   }
-  std::vector<fs::path> files = {options.tokenizer};
-  if (!options.merges.empty()) files.push_back(options.merges);
   const TokenType type = token_type_for(encoder.size());
-  Json description = {{"tokenizer", hash_files(files)},
+  Json description = {{"tokenizer", hash_text_encoder(options.tokenizer, options.merges)},
                       {"vocabulary", encoder.size()},
                       {"end_token", {{"token", end.token}, {"id", end.id}}},
                       {"type", type_name(type)},
@@ -106,7 +104,7 @@ std::string difference(const Json& made, const TokenizeOptions& options,
 /// Whether the same result is there already. Throws if another one is.
 bool is_made(const TokenizeOptions& options, const TokenRecipe& recipe) {
   if (options.force) return false;
-  const fs::path record = with(options.out, ".json");
+  const fs::path record = record_path(options.out);
   if (fs::exists(record)) {
     std::string reason = "it is not a record of token shards";
     try {
@@ -248,7 +246,7 @@ Json record_of(const TokenizeOptions& options, const TokenRecipe& recipe,
 /// Gives the joined files their names, PREFIX.json the last. A crash in between leaves
 /// PREFIX.parts, from which the next call does this again.
 void publish(const TokenizeOptions& options, const fs::path& joined, const Json& record) {
-  fs::remove(with(options.out, ".json"));
+  fs::remove(record_path(options.out));
   const auto replace = [](const fs::path& from, const fs::path& to) {
     for (const char* ending : {".idx", ".bin"}) fs::remove(with(to, ending));
     if (from.empty()) return;
@@ -257,7 +255,7 @@ void publish(const TokenizeOptions& options, const fs::path& joined, const Json&
   replace(joined, options.out);
   replace(options.held_out > 0 ? held_out_prefix(joined) : fs::path(),
           held_out_prefix(options.out));
-  write_json(with(options.out, ".json"), record);  // syncs the folder, the other names with it
+  write_json(record_path(options.out), record);  // syncs the folder, the other names with it
 }
 
 }  // namespace

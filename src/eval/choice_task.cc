@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -18,26 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const std::string& message) { throw std::runtime_error(message); }
-
-struct TaskFile {
-  static constexpr std::string_view kSection = "task";
-  std::string name, file, split_field, split_at, label;
-  std::vector<std::string> context, choices, labels;
-
-  template <class Visit>
-  static void fields(Visit&& visit) {
-    using C = TaskFile;
-    visit(Field{.name = "name", .help = "in tables"}, &C::name);
-    visit(Field{.name = "file", .help = "JSON lines"}, &C::file);
-    visit(Field{.name = "context", .help = "a template, or one for each choice"}, &C::context);
-    visit(Field{.name = "choices", .help = "templates, or one of a list"}, &C::choices);
-    visit(Field{.name = "split_field", .help = "field that {before} and {after} come from"},
-          &C::split_field);
-    visit(Field{.name = "split_at", .help = "what stands between them"}, &C::split_at);
-    visit(Field{.name = "label", .help = "field of the right choice"}, &C::label);
-    visit(Field{.name = "labels", .help = "its values in the order of the choices"}, &C::labels);
-  }
-};
 
 /// A field's value as text; true and false as JSON writes them.
 std::string text_of(const Json& value) {
@@ -94,20 +72,30 @@ std::vector<std::string> choices_of(const ChoiceTask& task, const Json& item) {
   return out;
 }
 
-std::size_t right_of(const ChoiceTask& task, const Json& item, std::size_t choices) {
-  if (task.greedy()) return 0;
-  const Json& value = field_of(item, task.label);
-  std::size_t right = choices;
+std::size_t number_of(const ChoiceTask& task, const Json& label, std::size_t choices) {
+  std::size_t number = choices;
   if (!task.labels.empty()) {
-    const auto found = std::ranges::find(task.labels, text_of(value));
-    right = found - task.labels.begin();
-  } else if (value.is_number_unsigned()) {
-    right = value.get<std::size_t>();
+    number = std::ranges::find(task.labels, text_of(label)) - task.labels.begin();
+  } else if (label.is_number_unsigned()) {
+    number = label.get<std::size_t>();
   }
-  if (right >= choices) {
+  if (number >= choices) {
     throw std::invalid_argument(
         fmt::format("field \"{}\" is {}, which names none of the {} choices", task.label,
-                    value.dump(), choices));
+                    label.dump(), choices));
+  }
+  return number;
+}
+
+std::vector<std::size_t> right_of(const ChoiceTask& task, const Json& item, std::size_t choices) {
+  if (task.greedy()) return {};
+  const Json& label = field_of(item, task.label);
+  std::vector<std::size_t> right;
+  for (const Json& one : label.is_array() ? label : Json::array({label})) {
+    right.push_back(number_of(task, one, choices));
+  }
+  if (right.empty()) {
+    throw std::invalid_argument(fmt::format("field \"{}\" names no right choice", task.label));
   }
   return right;
 }
@@ -117,12 +105,13 @@ ChoiceItem item_of(const ChoiceTask& task, const std::string& line) {
   if (!json.is_object()) throw std::invalid_argument("is not a JSON object");
   json = with_parts(std::move(json), task);
   ChoiceItem item;
+  for (const std::string& context : task.context) item.contexts.push_back(filled(context, json));
   item.texts = choices_of(task, json);
   for (const std::string& text : item.texts) {
     if (text.empty()) throw std::invalid_argument("has an empty choice");
-    item.continuations.push_back(" " + text);
+    json["choice"] = text;
+    item.continuations.push_back(fmt::format(" {}", filled(task.continuation, json)));
   }
-  for (const std::string& context : task.contexts) item.contexts.push_back(filled(context, json));
   if (item.contexts.size() == 1) item.contexts.resize(item.texts.size(), item.contexts[0]);
   if (item.contexts.size() != item.texts.size()) {
     throw std::invalid_argument(
@@ -149,29 +138,28 @@ void count(std::vector<std::int64_t>& counts, std::size_t which) {
 }  // namespace
 
 ChoiceTask read_choice_task(const fs::path& file) {
-  TaskFile read;
+  ChoiceTask task;
   for (const Setting& setting : toml_settings(read_toml(file), file.string())) {
-    if (setting.section != TaskFile::kSection || !apply(read, setting)) {
+    if (setting.section != ChoiceTask::kSection || !apply(task, setting)) {
       fail(fmt::format("{}: unknown key {}.{}; there are task.{}", setting.origin, setting.section,
-                       setting.key, fmt::join(field_names<TaskFile>(), ", task.")));
+                       setting.key, fmt::join(field_names<ChoiceTask>(), ", task.")));
     }
   }
   const auto require = [&](bool there, const char* key) {
     if (!there) fail(fmt::format("{}: task.{} is missing", file.string(), key));
   };
-  require(!read.name.empty(), "name");
-  require(!read.file.empty(), "file");
-  require(!read.context.empty(), "context");
-  require(!read.choices.empty(), "choices");
-  require(read.split_field.empty() == read.split_at.empty(),
-          read.split_at.empty() ? "split_at" : "split_field");
-  require(read.labels.empty() || !read.label.empty(), "label");
-  if (read.label.empty() && read.choices.size() != 1) {
+  require(!task.name.empty(), "name");
+  require(!task.file.empty(), "file");
+  require(!task.context.empty(), "context");
+  require(!task.choices.empty(), "choices");
+  require(task.split_field.empty() == task.split_at.empty(),
+          task.split_at.empty() ? "split_at" : "split_field");
+  require(task.labels.empty() || !task.label.empty(), "label");
+  if (task.greedy() && task.choices.size() != 1) {
     fail(fmt::format("{}: task.label is missing, so that task.choices must be one template",
                      file.string()));
   }
-  return {read.name,        read.file,     read.context, read.choices,
-          read.split_field, read.split_at, read.label,   read.labels};
+  return task;
 }
 
 std::vector<ChoiceItem> read_choice_items(const ChoiceTask& task, const fs::path& file) {
@@ -196,6 +184,7 @@ LikelihoodRequest encode_pair(const TextEncoder& encoder, TokenId begin, std::st
 }
 
 double ChoiceResult::majority() const {
+  if (labels.empty()) return 0;
   return static_cast<double>(std::ranges::max(labels)) / static_cast<double>(items);
 }
 
@@ -216,26 +205,30 @@ ChoiceResult evaluate_choices(Model& model, const TextEncoder& encoder, TokenId 
   }
   const std::vector<Likelihood> found = log_likelihoods(model, max_positions, requests, report);
 
-  ChoiceResult result{.name = task.name};
+  ChoiceResult result{.name = task.name, .greedy = task.greedy()};
   std::size_t next = 0;
   for (const ChoiceItem& item : items) {
     std::vector<double> sums, by_characters, by_bytes;
-    bool greedy = false;
     for (const std::string& text : item.texts) {
       const Likelihood& one = found[next++];
-      greedy = one.greedy;
+      if (result.greedy) result.right += one.greedy;
       sums.push_back(one.log_probability);
       by_characters.push_back(one.log_probability / static_cast<double>(count_characters(text)));
       by_bytes.push_back(one.log_probability / static_cast<double>(text.size()));
     }
     ++result.items;
-    result.chance += task.greedy() ? 0 : 1.0 / static_cast<double>(sums.size());
     result.nats -= sums[0];
-    count(result.labels, item.right);
-    count(result.predictions, largest(sums));
-    result.right += task.greedy() ? greedy : largest(sums) == item.right;
-    result.right_by_characters += largest(by_characters) == item.right;
-    result.right_by_bytes += largest(by_bytes) == item.right;
+    if (!result.greedy) {
+      const auto is_right = [&](const std::vector<double>& values) {
+        return std::ranges::find(item.right, largest(values)) != item.right.end();
+      };
+      result.chance += static_cast<double>(item.right.size()) / static_cast<double>(sums.size());
+      count(result.labels, item.right[0]);
+      count(result.predictions, largest(sums));
+      result.right += is_right(sums);
+      result.right_by_characters += is_right(by_characters);
+      result.right_by_bytes += is_right(by_bytes);
+    }
     result.log_probabilities.push_back(std::move(sums));
   }
   result.chance /= static_cast<double>(result.items);
@@ -255,7 +248,7 @@ Json to_json(const ChoiceResult& result) {
                     {"items", result.items}});
   };
   add("acc", result.right);
-  if (result.chance == 0) {
+  if (result.greedy) {
     rows.push_back({{"text", result.name},
                     {"predictor", "model"},
                     {"metric", "perplexity"},

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/field.h"
@@ -16,19 +17,40 @@
 namespace ssa {
 
 /// In templates {field} stands for the value of an item's field; {before} and {after} for the parts
-/// of `split_field` around `split_at`.
+/// of `split_field` around `split_at`; in `continuation` {choice} for the choice.
 struct ChoiceTask {
-  std::string name;
-  std::string file;                   ///< of JSON lines, for find_data
-  std::vector<std::string> contexts;  ///< one template, or one for each choice
-  std::vector<std::string> choices;   ///< templates; a single "{field}" of a list: its elements
-  std::string split_field, split_at;  ///< empty: nothing is split
-  std::string label;                  ///< field of the right choice; empty: greedy, see below
-  /// The label's values in the order of the choices; empty: the label is the number, from 0.
-  std::vector<std::string> labels;
+  static constexpr std::string_view kSection = "task";
+
+  std::string name, file, split_field, split_at, label;
+  std::vector<std::string> context, choices, labels;
+  std::string continuation = "{choice}";
 
   /// Whether the one continuation has to be what the model would write itself (LAMBADA).
   bool greedy() const { return label.empty(); }
+
+  template <class Visit>
+  static void fields(Visit&& visit) {
+    using C = ChoiceTask;
+    visit(Field{.name = "name", .help = "in tables"}, &C::name);
+    visit(Field{.name = "file", .help = "JSON lines, for find_data"}, &C::file);
+    visit(Field{.name = "context", .help = "a template, or one for each choice"}, &C::context);
+    visit(
+        Field{.name = "choices", .help = "templates; a single \"{field}\" of a list: its elements"},
+        &C::choices);
+    visit(Field{.name = "continuation", .help = "template of what is scored after the context"},
+          &C::continuation);
+    visit(Field{.name = "split_field", .help = "field that {before} and {after} come from"},
+          &C::split_field);
+    visit(Field{.name = "split_at", .help = "what stands between them"}, &C::split_at);
+    visit(Field{.name = "label",
+                .help = "field of the right choice, or of a list of right ones; "
+                        "none: the continuation has to be written"},
+          &C::label);
+    visit(Field{.name = "labels",
+                .help = "the label's values in the order of the choices; none: it "
+                        "is the number, from 0"},
+          &C::labels);
+  }
 };
 
 /// Throws std::runtime_error naming the file, the key and what is right.
@@ -39,7 +61,7 @@ struct ChoiceItem {
   std::vector<std::string> contexts;       ///< of each choice
   std::vector<std::string> continuations;  ///< begin with the space that separates them
   std::vector<std::string> texts;          ///< the choices themselves
-  std::size_t right = 0;
+  std::vector<std::size_t> right;          ///< none of greedy tasks
 };
 
 /// The items of JSON lines. Throws std::runtime_error naming file, line and field.
@@ -54,12 +76,13 @@ LikelihoodRequest encode_pair(const TextEncoder& encoder, TokenId begin, std::st
 
 struct ChoiceResult {
   std::string name;
+  bool greedy = false;
   std::int64_t items = 0;
   /// Right by Σ log p, by that over the choice's characters, and over its bytes; greedy: whether
   /// the word is what the model writes.
   std::int64_t right = 0, right_by_characters = 0, right_by_bytes = 0;
   std::vector<std::int64_t> predictions = {};  ///< how often each choice had the largest Σ log p
-  std::vector<std::int64_t> labels = {};       ///< how often each is right
+  std::vector<std::int64_t> labels = {};       ///< how often each is right (the first right one)
   double chance = 0;                           ///< mean of 1/choices
   double nats = 0;                             ///< greedy: −Σ log p
   std::vector<std::vector<double>> log_probabilities = {};  ///< of each item's choices

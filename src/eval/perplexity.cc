@@ -1,26 +1,17 @@
 #include "eval/perplexity.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
 #include <stdexcept>
 
+#include "data/words.h"
+
 namespace ssa {
 namespace {
 
-constexpr std::size_t kTokensPerForward = 8192;
-
-std::int64_t count_words(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\n\r\v\f";
-  std::int64_t words = 0;
-  for (std::size_t at = text.find_first_not_of(kSpace); at != text.npos; ++words) {
-    at = text.find_first_not_of(kSpace, std::min(text.find_first_of(kSpace, at), text.size()));
-  }
-  return words;
-}
+constexpr std::int64_t kTokensAtATime = 1 << 16;  ///< so that a long text is not held as requests
 
 }  // namespace
 
@@ -55,50 +46,35 @@ void PerplexityMeter::add(std::string_view document) {
   ++sums_.documents;
   sums_.bytes += static_cast<std::int64_t>(document.size());
   sums_.words += count_words(document);
-  // What the model reads: the beginning, then all tokens but the last.
-  std::vector<std::int64_t> read = {options_.begin};
+  std::vector<TokenId> read = {options_.begin};
   read.insert(read.end(), ids.begin(), ids.end());
+  const auto place = [&](std::int64_t i) { return read.begin() + static_cast<std::ptrdiff_t>(i); };
   const auto count = static_cast<std::int64_t>(ids.size());
-  for (std::int64_t first = 0; first < count;) {  // the first token of the window's targets
+  for (std::int64_t first = 0; first < count;) {  // of the window's targets, read[first + 1] on
     const std::int64_t fresh = first == 0 ? options_.length : options_.stride;
     const std::int64_t end = std::min(count, first + fresh);
     const std::int64_t begin = std::max<std::int64_t>(0, end - options_.length);
-    const auto place = static_cast<std::int64_t>(packed_.tokens.size());
-    packed_.tokens.insert(packed_.tokens.end(), read.begin() + begin, read.begin() + end);
-    for (std::int64_t i = first; i < end; ++i) {
-      packed_.wanted.push_back(place + i - begin);
-      packed_.targets.push_back(ids[i]);
-    }
-    packed_.end_sequence();
-    scored_.push_back(static_cast<std::int64_t>(packed_.targets.size()));
+    windows_.push_back({{place(begin), place(first + 1)}, {place(first + 1), place(end + 1)}});
+    pending_ += end - begin;
     first = end;
-    if (packed_.tokens.size() >= kTokensPerForward) forward();
+    if (pending_ >= kTokensAtATime) score();
   }
 }
 
-void PerplexityMeter::forward() {
-  if (packed_.targets.empty()) return;
-  const torch::NoGradGuard no_gradient;
-  model_.eval();
-  ModelInput input = packed_.input();
-  input.targets = packed_.target_ids();
-  const torch::Tensor losses = model_.forward(input).to(torch::kFloat64).contiguous();
-  const double* loss = losses.const_data_ptr<double>();
-  for (std::size_t window = 0; window + 1 < scored_.size(); ++window) {
-    double nats = 0;
-    for (std::int64_t i = scored_[window]; i < scored_[window + 1]; ++i) nats += loss[i];
-    if (!std::isfinite(nats)) throw std::runtime_error("the loss of a text is not finite");
-    const std::int64_t tokens = scored_[window + 1] - scored_[window];
-    sums_.nats += nats;
+void PerplexityMeter::score() {
+  const auto found = log_likelihoods(model_, options_.length, windows_);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto tokens = static_cast<std::int64_t>(windows_[i].continuation.size());
+    sums_.nats -= found[i].log_probability;
     sums_.tokens += tokens;
-    sums_.windows.emplace_back(nats, tokens);
+    sums_.windows.emplace_back(-found[i].log_probability, tokens);
   }
-  packed_ = {};
-  scored_ = {0};
+  windows_.clear();
+  pending_ = 0;
 }
 
 TextLikelihood PerplexityMeter::finish() {
-  forward();
+  score();
   if (sums_.tokens == 0) throw std::runtime_error("there is no token to score");
   return sums_;
 }

@@ -2,15 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "config/field.h"
 #include "data/text_encoder.h"
+#include "eval/likelihood.h"
 #include "model/model.h"
-#include "model/packed_tokens.h"
 
 namespace ssa {
 
@@ -43,21 +42,21 @@ class PerplexityMeter {
       : model_(model), encoder_(encoder), options_(options) {}
 
   void add(std::string_view document);
-  /// After the last document. Throws std::runtime_error if there is no token or a loss is not
+  /// After the last document. Throws std::runtime_error if there is no token or a result is not
   /// finite.
   TextLikelihood finish();
   /// Of the documents that are done.
   const TextLikelihood& so_far() const { return sums_; }
 
  private:
-  void forward();
+  void score();
 
   Model& model_;
   const TextEncoder& encoder_;
   WindowOptions options_;
   TextLikelihood sums_;
-  PackedTokens packed_;                     ///< windows of the forward pass to come
-  std::vector<std::int64_t> scored_ = {0};  ///< targets before each of these windows, and all
+  std::vector<LikelihoodRequest> windows_;  ///< that are not scored yet
+  std::int64_t pending_ = 0;                ///< their tokens
 };
 
 /// Rows of evals/ppl.json: text, metric, mean (and standard_error, items) of each.

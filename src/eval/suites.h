@@ -3,39 +3,40 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 namespace ssa {
 
 struct SuiteInfo {
   const char* name;
-  const char* help;     ///< a few words
-  const char* tasks;    ///< what the names of its runs' tasks begin with
-  const char* data;     ///< its files, below the folder of find_data; null: none that it needs
-  const char* options;  ///< keys of an experiment's [evaluation] that are its flags
+  const char* help;   ///< a few words
+  const char* tasks;  ///< what the names of its runs' tasks begin with
+  const char* data;   ///< its files, below the folder of find_data; null: none that it needs
+  std::array<std::string_view, 5> options;  ///< keys of [evaluation] that are its flags
 
   bool is_for(std::string_view task) const { return task.starts_with(tasks); }
   bool takes(std::string_view option) const {
-    std::string_view left = options;
-    while (!left.empty()) {
-      const std::string_view one = left.substr(0, left.find(' '));
-      if (one == option) return true;
-      left.remove_prefix(std::min(left.size(), one.size() + 1));
-    }
-    return false;
+    return std::ranges::find(options, option) != options.end();
   }
 };
 
 inline constexpr SuiteInfo kSuites[] = {
-    {"icl-shift", "in-context tasks under shifts", "icl-", nullptr,
-     "grid sequences data_seed sampler huge_position"},
-    {"ppl", "perplexity of texts", "lm", nullptr, "precision texts lengths stride"},
-    {"zero-shot", "multiple-choice tasks", "lm", nullptr, "precision tasks items"},
-    {"zorro", "Zorro by the mean cross-entropy of whole sentences", "mlm", "zorro/sentences",
-     "precision"},
-    {"zorro-mlm", "Zorro by pseudo-log-likelihood", "mlm", "zorro/sentences", "precision"},
-    {"blimp", "BLiMP by log-likelihood", "lm", "tasks/blimp", "precision"},
-    {"blimp-mlm", "BLiMP by pseudo-log-likelihood", "mlm", "tasks/blimp", "precision"},
+    {"icl-shift",
+     "in-context tasks under shifts",
+     "icl-",
+     nullptr,
+     {"grid", "sequences", "data_seed", "sampler", "huge_position"}},
+    {"ppl", "perplexity of texts", "lm", nullptr, {"precision", "texts", "lengths", "stride"}},
+    {"zero-shot", "multiple-choice tasks", "lm", nullptr, {"precision", "tasks", "items"}},
+    {"zorro",
+     "Zorro by the mean cross-entropy of whole sentences",
+     "mlm",
+     "zorro/sentences",
+     {"precision"}},
+    {"zorro-mlm", "Zorro by pseudo-log-likelihood", "mlm", "zorro/sentences", {"precision"}},
+    {"blimp", "BLiMP by log-likelihood", "lm", "tasks/blimp", {"precision"}},
+    {"blimp-mlm", "BLiMP by pseudo-log-likelihood", "mlm", "tasks/blimp", {"precision"}},
 };
 
 /// The suite of that name, or null.

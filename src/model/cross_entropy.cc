@@ -71,8 +71,7 @@ class LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy> 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const torch::Tensor& rows = gradients[0];
     variable_list saved = context->get_saved_variables();
-    if (rows.numel() == 0)
-      return {torch::zeros_like(saved[0]), torch::zeros_like(saved[1]), {}, {}};
+    if (rows.numel() == 0) return {saved[0], saved[1], {}, {}};  // zeros as they are
     const torch::Tensor scale = rows[0];
     SSA_CHECK((rows == scale).all().item<bool>(),
               "linear_cross_entropy: its rows can be summed or averaged only, but their gradients "

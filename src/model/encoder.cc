@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include "model/hugging_face_config.h"
 #include "model/hugging_face_names.h"
 #include "model/initial_weights.h"
 #include "model/token_input.h"
@@ -128,8 +129,7 @@ std::vector<std::pair<std::string, torch::Tensor>> Encoder::named_weights() cons
 Json Encoder::hugging_face_config() const {
   const ModelConfig& c = config_;
   const bool is_roberta = c.score == "softmax" && c.mlp && c.norm == "layer" && c.residual &&
-                          c.activation != "relu-squared" && !c.causal && c.token_types > 0 &&
-                          c.key_value_heads() == c.heads;
+                          !c.causal && c.token_types > 0 && c.key_value_heads() == c.heads;
   if (!is_roberta) return nullptr;
   // The model knows no ids of beginning and end; Hugging Face's defaults would be other tokens.
   return {{"architectures", Json::array({"RobertaForMaskedLM"})},
@@ -139,7 +139,7 @@ Json Encoder::hugging_face_config() const {
           {"num_hidden_layers", c.layers},
           {"num_attention_heads", c.heads},
           {"intermediate_size", c.hidden_width()},
-          {"hidden_act", c.activation == "gelu" ? "gelu" : "gelu_new"},
+          {"hidden_act", hugging_face_activation(c.activation)},
           {"max_position_embeddings", c.pad_id + 1 + c.max_positions},
           {"type_vocab_size", c.token_types},
           {"pad_token_id", c.pad_id},

@@ -1,13 +1,23 @@
 #include "model/hugging_face_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <map>
+#include <algorithm>
 #include <stdexcept>
-#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/rotary.h"
 
 namespace ssa {
 namespace {
+
+/// Ours and theirs; of ours the first one is written.
+constexpr std::pair<const char*, const char*> kActivations[] = {{"gelu", "gelu"},
+                                                                {"gelu-tanh", "gelu_new"},
+                                                                {"gelu-tanh", "gelu_pytorch_tanh"},
+                                                                {"relu-squared", "relu2"}};
 
 /// config.json, key by key; whatever is wrong is said with file and key.
 class Reader {
@@ -44,19 +54,13 @@ class Reader {
   }
 
   std::string activation(const char* key) const {
-    static const std::map<std::string, std::string> known = {{"gelu", "gelu"},
-                                                             {"gelu_new", "gelu-tanh"},
-                                                             {"gelu_pytorch_tanh", "gelu-tanh"},
-                                                             {"relu2", "relu-squared"}};
     const auto name = get<std::string>(key);
-    const auto found = known.find(name);
-    if (found == known.end()) {
-      fail(
-          fmt::format("{} = \"{}\" is not supported, only gelu, gelu_new, gelu_pytorch_tanh and "
-                      "relu2",
-                      key, name));
+    std::vector<const char*> known;
+    for (const auto& [ours, theirs] : kActivations) {
+      if (name == theirs) return ours;
+      known.push_back(theirs);
     }
-    return found->second;
+    fail(fmt::format("{} = \"{}\" is not supported, only {}", key, name, fmt::join(known, ", ")));
   }
 
   /// One dropout for everything.
@@ -95,7 +99,7 @@ ModelConfig gpt2(const Reader& in) {
 ModelConfig nemotron(const Reader& in, const Reader& rope) {
   in.require("attention_dropout", 0.0);
   rope.require("rope_type", "default");
-  rope.require("rope_theta", 10000.0);
+  rope.require("rope_theta", kRotaryBase);
   ModelConfig model;
   model.preset = "nemotron-114m";
   model.layers = in.get<std::int64_t>("num_hidden_layers");
@@ -136,6 +140,12 @@ ModelConfig roberta(const Reader& in) {
 }
 
 }  // namespace
+
+const char* hugging_face_activation(const std::string& activation) {
+  return std::ranges::find(kActivations, activation,
+                           [](const auto& pair) { return std::string(pair.first); })
+      ->second;
+}
 
 ModelConfig read_hugging_face_config(const std::filesystem::path& file, const Json& config) {
   const Reader in(file, config);

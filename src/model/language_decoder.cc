@@ -2,10 +2,9 @@
 
 #include <torch/torch.h>
 
-#include <map>
-
 #include "model/cross_entropy.h"
 #include "model/embedding.h"
+#include "model/hugging_face_config.h"
 #include "model/hugging_face_names.h"
 #include "model/token_input.h"
 #include "ssa/check.h"
@@ -91,8 +90,6 @@ Json LanguageDecoder::hugging_face_config() const {
                  {"tie_word_embeddings", c.tied}};
   const bool is_gpt2 = c.positions == "learned" && c.norm == "layer" && c.linear_bias &&
                        c.key_value_heads() == c.heads;
-  static const std::map<std::string, const char*> activations = {
-      {"gelu", "gelu"}, {"gelu-tanh", "gelu_new"}, {"relu-squared", "relu2"}};
   if (is_gpt2) {
     common.update(Json{{"architectures", Json::array({"GPT2LMHeadModel"})},
                        {"model_type", "gpt2"},
@@ -101,7 +98,7 @@ Json LanguageDecoder::hugging_face_config() const {
                        {"n_layer", c.layers},
                        {"n_head", c.heads},
                        {"n_inner", c.hidden_width()},
-                       {"activation_function", activations.at(c.activation)},
+                       {"activation_function", hugging_face_activation(c.activation)},
                        {"layer_norm_epsilon", c.norm_epsilon},
                        {"embd_pdrop", c.dropout},
                        {"attn_pdrop", c.dropout},
@@ -119,16 +116,16 @@ Json LanguageDecoder::hugging_face_config() const {
                      {"num_key_value_heads", c.key_value_heads()},
                      {"head_dim", c.head_dim()},
                      {"intermediate_size", c.hidden_width()},
-                     {"hidden_act", activations.at(c.activation)},
+                     {"hidden_act", hugging_face_activation(c.activation)},
                      {"max_position_embeddings", c.max_positions},
                      {"norm_eps", c.norm_epsilon},
                      {"attention_bias", c.linear_bias},
                      {"mlp_bias", c.linear_bias},
-                     {"rope_theta", 10000.0},
+                     {"rope_theta", kRotaryBase},
                      {"partial_rotary_factor", c.rotary_share},
                      {"rope_parameters",
                       {{"rope_type", "default"},
-                       {"rope_theta", 10000.0},
+                       {"rope_theta", kRotaryBase},
                        {"partial_rotary_factor", c.rotary_share}}}});
   return common;
 }

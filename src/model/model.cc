@@ -16,6 +16,12 @@ std::shared_ptr<Model> initialized(const ModelConfig& config, std::uint64_t seed
 
 }  // namespace
 
+std::int64_t count_parameters(const Model& model) {
+  std::int64_t count = 0;
+  for (const auto& parameter : model.parameters()) count += parameter.numel();
+  return count;
+}
+
 std::shared_ptr<Model> make_model(const ModelConfig& config, std::uint64_t seed) {
   if (config.input != "tokens") return initialized<NumberDecoder>(config, seed);
   return config.norm_place == "after" ? initialized<Encoder>(config, seed)

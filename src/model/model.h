@@ -82,6 +82,8 @@ class Model : public torch::nn::Module {
   virtual bool decays(const std::string& parameter_name) const = 0;
 };
 
+std::int64_t count_parameters(const Model& model);
+
 /// A model with weights drawn from the seed; the score's parameters draw nothing, so that every
 /// score starts from the same weights.
 std::shared_ptr<Model> make_model(const ModelConfig& config, std::uint64_t seed);

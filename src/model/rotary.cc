@@ -16,8 +16,8 @@ Rotation to_type(const Rotation& rotation, torch::ScalarType model_type) {
 
 RotaryTable::RotaryTable(std::int64_t positions, std::int64_t rotated_dims) {
   const auto number = torch::TensorOptions(torch::kFloat64);
-  const torch::Tensor frequency =
-      torch::exp(torch::arange(0, rotated_dims, 2, number) * (-std::log(10000.0) / rotated_dims));
+  const torch::Tensor frequency = torch::exp(torch::arange(0, rotated_dims, 2, number) *
+                                             (-std::log(kRotaryBase) / rotated_dims));
   const torch::Tensor angle =
       torch::outer(torch::arange(positions, number), frequency).unsqueeze(1);
   table_ = {angle.cos(), angle.sin()};

@@ -13,9 +13,12 @@ struct Rotation {
   torch::Tensor cosine, sine;
 };
 
+/// The base of the angles.
+inline constexpr double kRotaryBase = 10000;
+
 class RotaryTable {
  public:
-  /// For angles position·10000^(−2i/D), i < D/2, of positions 0 … `positions` − 1.
+  /// For angles position·kRotaryBase^(−2i/D), i < D/2, of positions 0 … `positions` − 1.
   RotaryTable(std::int64_t positions, std::int64_t rotated_dims);
 
   /// Of those positions: int64, one dimension; float64 for float64 models, else float32.

@@ -10,10 +10,11 @@
 
 #include "data/data_file.h"
 #include "data/file_hash.h"
+#include "data/shards_record.h"
 #include "model/packed_tokens.h"
 #include "ssa/check.h"
 #include "tasks/passes.h"
-#include "train/files.h"
+#include "tasks/task_tokenizer.h"
 
 namespace ssa {
 namespace {
@@ -39,41 +40,18 @@ void check_config(const Config& config) {
       "task.length = " << task.length << " is above model.max_positions = " << model.max_positions);
 }
 
-std::vector<std::filesystem::path> tokenizer_files(const TaskConfig& task) {
-  std::vector<std::filesystem::path> files = {find_data(task.tokenizer, "task.tokenizer")};
-  if (!task.merges.empty()) files.push_back(find_data(task.merges, "task.merges"));
-  return files;
-}
-
-/// What `ssa data tokenize` wrote beside its shards names their tokenizer's content; shards of
-/// other programs come without that.
-void check_tokenizer(const std::string& prefix, const std::string& tokenizer,
+/// Shards of other programs come without a record of their tokenizer.
+void check_tokenizer(const std::filesystem::path& prefix, const std::string& tokenizer,
                      const TaskConfig& task) {
-  constexpr std::string_view kHeldOut = "-held-out";
-  std::string stem = prefix;
-  if (stem.ends_with(kHeldOut)) stem.resize(stem.size() - kHeldOut.size());
-  const std::filesystem::path record = stem + ".json";
-  if (!std::filesystem::exists(record)) return;
-  const Json made = read_json(record);
-  if (made.at("recipe").at("tokenizer") == tokenizer) return;
+  const std::filesystem::path main = main_prefix(prefix);
+  const Json record = read_shards_record(main);
+  if (record.is_null() || record.at("recipe").at("tokenizer") == tokenizer) return;
   throw std::runtime_error(fmt::format("{}: its tokens are of {}, not of task.tokenizer = \"{}\"",
-                                       record.string(), made.at("tokenizer").get<std::string>(),
-                                       task.tokenizer));
+                                       record_path(main).string(),
+                                       record.at("tokenizer").get<std::string>(), task.tokenizer));
 }
 
 }  // namespace
-
-std::unique_ptr<TextEncoder> read_encoder(const Config& config) {
-  SSA_CHECK(!config.task.tokenizer.empty(), "task.tokenizer is empty: a tokenizer is needed");
-  const auto files = tokenizer_files(config.task);
-  auto encoder = read_text_encoder(files[0], files.size() > 1 ? files[1] : "");
-  SSA_CHECK(encoder->size() <= config.model.vocabulary,
-            files[0].string() << ": has ids up to " << encoder->size() - 1
-                              << ", but model.vocabulary = " << config.model.vocabulary);
-  return encoder;
-}
-
-std::string hash_tokenizer(const TaskConfig& task) { return hash_files(tokenizer_files(task)); }
 
 LanguageTask::LanguageTask(const Config& config) : config_(config.task), train_(config.train) {
   check_config(config);
@@ -92,7 +70,7 @@ LanguageTask::Source LanguageTask::open(const std::vector<std::string>& names, c
   for (const std::string& name : names) {
     // The prefix is no file: its index is.
     indices.push_back(find_data(name + ".idx", field));
-    const std::string prefix = indices.back().parent_path() / indices.back().stem();
+    const std::filesystem::path prefix = indices.back().parent_path() / indices.back().stem();
     check_tokenizer(prefix, data_.at("task.tokenizer").get<std::string>(), config_);
     source.files.emplace_back(prefix);
     const std::int64_t targets = std::max<std::int64_t>(source.files.back().tokens() - 1, 0);

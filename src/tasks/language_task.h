@@ -3,21 +3,13 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "data/text_encoder.h"
 #include "data/token_shards.h"
 #include "tasks/task.h"
 
 namespace ssa {
-
-/// The tokenizer that a run of task "lm" names. Throws std::runtime_error for a file that cannot be
-/// read, std::invalid_argument if none is named or it has more ids than the model.
-std::unique_ptr<TextEncoder> read_encoder(const Config& config);
-/// hash_files of that tokenizer.
-std::string hash_tokenizer(const TaskConfig& task);
 
 /// The tokens on disk, cut into sequences of `length` with the token after each as its last target,
 /// so that every token but the first of a file is a target once in a pass. What is left at a file's

@@ -9,6 +9,7 @@
 #include "data/file_hash.h"
 #include "ssa/check.h"
 #include "tasks/passes.h"
+#include "tasks/task_tokenizer.h"
 
 namespace ssa {
 namespace {
@@ -74,7 +75,7 @@ MaskedLanguageTask::MaskedLanguageTask(const Config& config)
       text_(read_text(find_files(config_.text, "task.text"), tokenizer_, reading_)),
       validation_(read_text(find_files(config_.validation_text, "task.validation_text"), tokenizer_,
                             reading_)) {
-  data_ = {{"task.tokenizer", hash_files(find_files({config_.tokenizer}, "task.tokenizer"))},
+  data_ = {{"task.tokenizer", hash_tokenizer(config_)},
            {"task.text", hash_files(find_files(config_.text, "task.text"))},
            {"task.validation_text",
             hash_files(find_files(config_.validation_text, "task.validation_text"))}};

@@ -51,10 +51,7 @@ void load_foreign_weights(const std::filesystem::path& file, Model& model) {
   const torch::NoGradGuard no_gradient;
   for (auto& [name, weight] : wanted) {
     const auto stored = found.find(name);
-    if (stored == found.end()) {
-      if (name.find(".score_") != name.npos) continue;
-      fail(file, fmt::format("the model's \"{}\" is not in it", name));
-    }
+    if (stored == found.end()) fail(file, fmt::format("the model's \"{}\" is not in it", name));
     if (stored->second.sizes() != weight.sizes() || !stored->second.is_floating_point()) {
       fail(file, fmt::format("\"{}\" has shape {} and type {}, the model's has shape {}", name,
                              shape_text(stored->second),

@@ -10,8 +10,8 @@ namespace ssa {
 /// Copies the weights of a model.safetensors of Hugging Face's class for the model, whatever
 /// floating-point type they have. What their files may have beside weights (causal masks, position
 /// ids, a second copy of tied embeddings, which must be equal) is left out; GPT-2's names may lack
-/// "transformer.". The score's own parameters stay as they are. Throws std::runtime_error naming
-/// the file and the weight that is missing, is not known or has another shape.
+/// "transformer.". Throws std::runtime_error naming the file and the weight that is missing, is not
+/// known or has another shape.
 void load_foreign_weights(const std::filesystem::path& file, Model& model);
 
 }  // namespace ssa

@@ -54,12 +54,6 @@ void require_same_run(const Run& run, const Config& config) {
   }
 }
 
-std::int64_t count_parameters(const Model& model) {
-  std::int64_t count = 0;
-  for (const auto& parameter : model.parameters()) count += parameter.numel();
-  return count;
-}
-
 bool due(std::int64_t step, std::int64_t interval, std::int64_t steps) {
   return step == steps || (interval > 0 && step % interval == 0);
 }

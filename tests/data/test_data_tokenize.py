@@ -18,86 +18,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sentencepiece import SentencePieceProcessor
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-
-END = "<|endoftext|>"
-DOCUMENTS = [
-    "The dog sees the cat.\nThe cat sees the dog.",
-    "A naïve text: 中文, 👍🏽, e\u0301.\n\n  Two blanks.",
-    "don't",
-    *(f"Document {i} is about the number {i} and the dog." for i in range(60)),
-]
-
-
-def read(prefix):
-    """Type and documents, as NVIDIA Megatron-LM lays them out (megatron/core/datasets/indexed_dataset.py)."""
-    index = prefix.with_name(prefix.name + ".idx").read_bytes()
-    assert index[:9] == b"MMIDIDX\0\0"
-    assert int.from_bytes(index[9:17], "little") == 1
-    dtype = {4: np.int32, 8: np.uint16}[index[17]]
-    sequences, bounds = (int(n) for n in np.frombuffer(index, np.uint64, 2, 18))
-    sizes = np.frombuffer(index, np.int32, sequences, 34)
-    pointers = np.frombuffer(index, np.int64, sequences, 34 + 4 * sequences)
-    documents = np.frombuffer(index, np.int64, bounds, 34 + 12 * sequences)
-    assert len(index) == 34 + 12 * sequences + 8 * bounds
-    assert documents.tolist() == list(range(sequences + 1))
-    ids = prefix.with_name(prefix.name + ".bin").read_bytes()
-    assert len(ids) == sizes.sum() * dtype().itemsize
-    return dtype, [
-        np.frombuffer(ids, dtype, size, pointer).tolist() for size, pointer in zip(sizes, pointers, strict=True)
-    ]
-
-
-def write_text(path, documents, end=END):
-    path.write_text(f"\n{end}\n".join(documents))
-
-
-def write_json(path, documents, field="text"):
-    path.write_text("".join(json.dumps({"id": i, field: text}) + "\n" for i, text in enumerate(documents)))
-
-
-def write_parquet(path, documents, **options):
-    pq.write_table(pa.table({"id": list(range(len(documents))), "text": documents}), path, **options)
-
-
-def write_zst(path, content):
-    with pa.CompressedOutputStream(str(path), "zstd") as file:
-        file.write(content)
-
-
-def train_byte_level(path, texts):
-    """A byte-level BPE of `tokenizers` with <|endoftext|>; it reads special tokens as text."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=400, special_tokens=["<pad>", END], initial_alphabet=alphabet, show_progress=False
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.save(str(path))
-    tokenizer.encode_special_tokens = True
-    return tokenizer
-
-
-@pytest.fixture
-def byte_level(tmp_path):
-    """tokenizer.json, trained on the documents."""
-    return train_byte_level(tmp_path / "tokenizer.json", DOCUMENTS)
-
-
-def expected(tokenizer, documents):
-    return [tokenizer.encode(text).ids + [tokenizer.token_to_id(END)] for text in documents]
-
-
-def tokenize(ssa, *arguments, code=0):
-    return ssa("data", "tokenize", *arguments, "--tokenizer", "tokenizer.json", "--out", "out", code=code)
-
-
-def files_of(folder, prefix="out"):
-    """The shards that a run leaves, by their ending. Nothing else may be left."""
-    assert not list(folder.glob(f".*{prefix}*")) and not (folder / f"{prefix}.parts").exists()
-    return {path.name.removeprefix(prefix): path.read_bytes() for path in folder.glob(f"{prefix}*")}
+from shards import (
+    DOCUMENTS,
+    END,
+    expected,
+    files_of,
+    read,
+    tokenize,
+    train_byte_level,
+    write_json,
+    write_parquet,
+    write_text,
+    write_zst,
+)
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
 
 def test_format_and_ids(ssa, tmp_path, byte_level):
@@ -250,20 +184,6 @@ def test_sentence_piece_symbols_are_no_ends(ssa, tmp_path):
     assert f"a.jsonl:2: the end token {END} is written in the document" in error
     assert "a.jsonl: left out 1 bad line and 0 empty documents\n" in ssa(*command, "--skip-bad-lines").stdout
     assert len(read(tmp_path / "out")[1]) == 2
-
-
-@pytest.fixture
-def several(tmp_path, byte_level):
-    """The names of five files of different kinds and sizes, with 300 documents in all."""
-    texts = [f"Text {i}: the dog number {i * i} sees {'the cat and ' * (i % 40)}itself." for i in range(300)]
-    parts = [texts[:10], texts[10:150], texts[150:160], texts[160:290], texts[290:]]
-    names = ["a.txt", "b.jsonl", "c.parquet", "d.txt.gz", "e.jsonl.zst"]
-    write_text(tmp_path / "a.txt", parts[0])
-    write_json(tmp_path / "b.jsonl", parts[1])
-    write_parquet(tmp_path / "c.parquet", parts[2])
-    (tmp_path / "d.txt.gz").write_bytes(gzip.compress(f"\n{END}\n".join(parts[3]).encode()))
-    write_zst(tmp_path / "e.jsonl.zst", "".join(json.dumps({"text": text}) + "\n" for text in parts[4]).encode())
-    return names, texts
 
 
 def test_the_number_of_workers_decides_nothing(ssa, tmp_path, byte_level, several):
@@ -440,132 +360,6 @@ def test_one_process_at_a_time(ssa, tmp_path, byte_level, several):
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert "out.parts/lock: cannot be locked: is the same" in tokenize(ssa, "a.txt", code=1).stderr
     tokenize(ssa, "a.txt")
-
-
-TOO_SHORT = gzip.compress(b"the dog\n" * 1000)[:-20]
-
-
-@pytest.mark.parametrize(
-    "name, content, message",
-    [
-        ("a.csv", b"x", "a.csv: unknown kind of file; known: .txt, .jsonl, .parquet, each also with .gz or .zst"),
-        ("a.gz", b"x", "a.gz: unknown kind of file"),
-        ("a.txt.bz2", b"x", "a.txt.bz2: unknown kind of file"),
-        ("a.txt", b"fine\n\xff\xfe\n", "a.txt:2: byte 1 (0xff) is not valid UTF-8 (--skip-bad-lines leaves it out)"),
-        ("a.txt", b"", "out: no document in the files"),
-        ("a.jsonl", b'{"text": "a"}\n{"text": "b"\n', "a.jsonl:2: not valid JSON (byte 13)"),
-        ("a.jsonl", b'{"text": "\xff"}\n', "a.jsonl:1: byte 11 (0xff) is not valid UTF-8"),
-        ("a.jsonl", b'["a"]\n', "a.jsonl:1: expected an object, found array"),
-        ("a.jsonl", b'{"id": 1, "body": "a"}\n', 'a.jsonl:1: there is no field "text" (fields: body, id)'),
-        ("a.jsonl", b'{"text": null}\n', 'a.jsonl:1: field "text": expected a string, found null'),
-        ("a.txt.gz", TOO_SHORT, "a.txt.gz: the gzip data end too early"),
-        ("a.txt.gz", b"", "a.txt.gz: the gzip data end too early"),
-        ("a.txt.gz", b"plain text", "a.txt.gz: the gzip data are damaged (incorrect header check)"),
-        ("a.txt.zst", pa.compress(b"the dog\n" * 1000, "zstd", asbytes=True)[:-5], "a.txt.zst: the Zstandard data end too early"),
-        ("a.txt.zst", b"", "a.txt.zst: the Zstandard data end too early"),
-        ("a.jsonl.zst", b"plain text", "a.jsonl.zst: the Zstandard data are damaged (Unknown frame descriptor)"),
-        ("a.parquet", b"plain text and more of it", "a.parquet: "),
-        ("a.parquet", b"", "a.parquet: "),
-        ("a.parquet.gz", TOO_SHORT, "a.parquet.gz: the gzip data end too early"),
-    ],
-)  # fmt: skip
-def test_bad_files(ssa, tmp_path, byte_level, name, content, message):
-    (tmp_path / name).write_bytes(content)
-    assert message in tokenize(ssa, name, code=1).stderr
-    assert not [path for path in tmp_path.glob("out*") if path.name != "out.parts"]
-
-
-def test_bad_parquet(ssa, tmp_path, byte_level):
-    rows = {"id": [1, 2, 3], "text": ["a", None, "c"], "many": [["x"], [], ["y"]], "raw": [b"a", b"b", b"\xffc"]}
-    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
-    for arguments, message in [
-        ([], 'a.parquet:row 2: column "text": expected a string, found null (--skip-bad-lines leaves it out)'),
-        (["--field", "body"], 'a.parquet: there is no column "body" (columns: id, text, many.list.element, raw)'),
-        (["--field", "id"], 'a.parquet: column "id": expected strings, found INT64 None'),
-        (["--field", "many.list.element"], 'column "many.list.element": expected strings, found BYTE_ARRAY String in lists'),
-        (["--field", "raw"], 'a.parquet:row 3: column "raw": byte 1 (0xff) is not valid UTF-8'),
-    ]:  # fmt: skip
-        assert message in tokenize(ssa, "a.parquet", *arguments, code=1).stderr
-    done = tokenize(ssa, "a.parquet", "--skip-bad-lines")
-    assert "a.parquet: left out 1 bad line and 0 empty documents\n" in done.stdout
-    assert read(tmp_path / "out")[1] == expected(byte_level, ["a", "c"])
-    content = bytearray((tmp_path / "a.parquet").read_bytes())
-    content[4:60] = bytes(56)  # its first pages
-    (tmp_path / "b.parquet").write_bytes(content)
-    assert "b.parquet: " in tokenize(ssa, "b.parquet", "--force", "--field", "id", code=1).stderr
-
-
-def test_bad_lines_are_left_out_and_counted(ssa, tmp_path, byte_level):
-    (tmp_path / "a.txt").write_bytes(f"one\n\xff\ntwo\n{END}\n\n{END}\nthree\n".encode("latin-1"))
-    write_json(tmp_path / "b.jsonl", ["four", 5, "six", ""])
-    done = tokenize(ssa, "a.txt", "b.jsonl", "--skip-bad-lines")
-    assert "a.txt: left out 1 bad line and 1 empty document\n" in done.stdout
-    assert "b.jsonl: left out 1 bad line and 1 empty document\n" in done.stdout
-    assert read(tmp_path / "out")[1] == expected(byte_level, ["one\ntwo", "three", "four", "six"])
-    record = json.loads((tmp_path / "out.json").read_text())
-    assert [(file["bad"], file["empty"]) for file in record["inputs"]] == [(1, 1), (1, 1)]
-
-
-def test_an_error_in_one_file_keeps_the_parts_of_others(ssa, tmp_path, byte_level, several):
-    names, texts = several
-    (tmp_path / "bad.txt").write_bytes(b"\xff")
-    assert "bad.txt:1: " in tokenize(ssa, *names, "bad.txt", "--workers", 1, code=1).stderr
-    assert "0 of 5 files read" in tokenize(ssa, *names).stdout
-    assert read(tmp_path / "out")[1] == expected(byte_level, texts)
-
-
-@pytest.mark.parametrize(
-    "arguments, code, message",
-    [
-        (["absent.txt"], 1, "absent.txt: no such file"),
-        (["folder.txt"], 1, "folder.txt: is not a file"),
-        (["a.txt", "./a.txt"], 1, "./a.txt: is given twice"),
-        (["a.txt", "--tokenizer", "absent.json"], 1, "absent.json: no such file"),
-        (["a.txt", "--tokenizer", "broken.model"], 1, "broken.model: is not a model of SentencePiece, or a damaged one"),
-        (["a.txt", "--tokenizer", "broken.model", "--merges", "m.txt"], 1, "broken.model: a model of SentencePiece has no merges (m.txt)"),
-        (["a.txt", "--end-token", "<end>"], 1, 'tokenizer.json: the vocabulary has no token "<end>" (--end-token)'),
-        (["a.txt", "--out", "a.txt/out"], 1, "a.txt/out"),
-        (["a.txt", "--out", "folder.txt/"], 1, "folder.txt/: is a folder, not how the files' names begin"),
-        (["a.txt", "--held-out", "1"], 2, "--held-out: 1: expected a share from 0 to less than 1"),
-        (["a.txt", "--held-out", "nan"], 2, "--held-out: nan: expected a share from 0 to less than 1"),
-        (["a.txt", "--workers", "0"], 2, "--workers: 0: expected a whole number from 1 to 1024"),
-        (["a.txt", "--helt-out", "0"], 2, "unknown argument --helt-out; did you mean --held-out?"),
-        ([], 2, "files is required (see ssa data tokenize --help)"),
-    ],
-)  # fmt: skip
-def test_bad_arguments(ssa, tmp_path, byte_level, arguments, code, message):
-    (tmp_path / "a.txt").write_text("text")
-    (tmp_path / "folder.txt").mkdir()
-    (tmp_path / "broken.model").write_text("no model")
-    before = sorted(tmp_path.rglob("*"))
-    defaults = {"--tokenizer": "tokenizer.json", "--out": "out"}
-    more = [word for name, value in defaults.items() if name not in arguments for word in (name, value)]
-    assert message in ssa("data", "tokenize", *arguments, *more, code=code).stderr
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_a_vocabulary_without_an_end(ssa, tmp_path):
-    vocabulary = {token: i for i, token in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
-    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary))
-    (tmp_path / "merges.txt").write_text("")
-    (tmp_path / "a.txt").write_text("text")
-    command = ["data", "tokenize", "a.txt", "--tokenizer", "vocab.json", "--merges", "merges.txt", "--out", "out"]
-    error = ssa(*command, code=1).stderr
-    assert f"vocab.json: the vocabulary has neither {END} nor </s>: which token ends a document? (--end-token)" in error
-    ssa(*command, "--end-token", "Ċ")
-    assert read(tmp_path / "out")[1] == [[vocabulary[letter] for letter in "textĊ"]]
-
-
-def test_damaged_shards(ssa, tmp_path, byte_level):
-    write_text(tmp_path / "a.txt", DOCUMENTS)
-    tokenize(ssa, "a.txt")
-    ids = (tmp_path / "out.bin").read_bytes()
-    (tmp_path / "out.bin").write_bytes(ids[:-2])
-    message = f"out.bin: has {len(ids) - 2} bytes, but its .idx tells of at least {len(ids)}"
-    assert message in ssa("data", "info", "out", code=1).stderr
-    assert message in tokenize(ssa, "a.txt", code=1).stderr
-    (tmp_path / "out.idx").unlink()
-    assert "out.idx: no such file" in ssa("data", "info", "out", code=1).stderr
 
 
 @pytest.mark.parametrize("name", ["large.jsonl.gz", "large.txt.zst", "large.parquet"])

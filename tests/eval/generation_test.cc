@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include "fake_model.h"
 
 namespace ssa {
 namespace {
@@ -105,7 +106,7 @@ class Bytes : public TextEncoder {
 };
 
 /// Says the same text after any prompt of `start` tokens.
-class Parrot : public Model {
+class Parrot : public test::FakeModel {
  public:
   Parrot(std::string text, std::int64_t start) : text_(std::move(text)), start_(start) {}
   torch::Tensor forward(const ModelInput& input) override {
@@ -113,17 +114,10 @@ class Parrot : public Model {
     logits[0][static_cast<unsigned char>(text_.at(input.tokens.size(1) - start_))] = 1;
     return logits;
   }
-  void record_attention(bool) override {}
-  const std::vector<AttentionRecord>& attention_records() const override { return records_; }
-  std::vector<std::vector<ScoreParameterValues>> score_parameters() const override { return {}; }
-  std::vector<std::pair<std::string, torch::Tensor>> named_weights() const override { return {}; }
-  Json hugging_face_config() const override { return nullptr; }
-  bool decays(const std::string&) const override { return false; }
 
  private:
   std::string text_;
   std::int64_t start_;
-  std::vector<AttentionRecord> records_;
 };
 
 struct Said {

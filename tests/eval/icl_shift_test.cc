@@ -9,12 +9,13 @@
 #include <stdexcept>
 
 #include "eval/baselines.h"
+#include "fake_model.h"
 
 namespace ssa {
 namespace {
 
 /// A model whose answers are known: what it returns at the x positions is `answer` of its inputs.
-class KnownModel : public Model {
+class KnownModel : public test::FakeModel {
  public:
   using Answer = torch::Tensor (*)(const torch::Tensor& x, const torch::Tensor& y);
   explicit KnownModel(Answer answer) : answer_(answer) {}
@@ -36,18 +37,12 @@ class KnownModel : public Model {
     return torch::stack({answers, torch::full_like(answers, NAN)}, 2).view({-1, tokens, 1});
   }
   void record_attention(bool on) override { recording_ = on; }
-  const std::vector<AttentionRecord>& attention_records() const override { return records_; }
-  std::vector<std::vector<ScoreParameterValues>> score_parameters() const override { return {}; }
-  std::vector<std::pair<std::string, torch::Tensor>> named_weights() const override { return {}; }
-  Json hugging_face_config() const override { return nullptr; }
-  bool decays(const std::string&) const override { return false; }
 
   std::int64_t forwards = 0, largest_batch = 0;
 
  private:
   Answer answer_;
   bool recording_ = false;
-  std::vector<AttentionRecord> records_;
 };
 
 IclShiftOptions small_options(IclTask task, std::int64_t sequences = 70) {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "data/small_tokenizer.h"
+#include "fake_model.h"
 #include "temporary_folder.h"
 
 namespace ssa {
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 
 /// The same logits wherever it is asked; they say nothing of the context, so that scores can be
 /// worked out by hand.
-class FixedModel : public Model {
+class FixedModel : public test::FakeModel {
  public:
   explicit FixedModel(torch::Tensor logits) : logits_(std::move(logits)) {}
   torch::Tensor forward(const ModelInput& input) override {
@@ -26,18 +27,11 @@ class FixedModel : public Model {
     read_ += input.tokens.size(0);
     return logits_.expand({input.wanted.size(0), logits_.size(0)});
   }
-  void record_attention(bool) override {}
-  const std::vector<AttentionRecord>& attention_records() const override { return records_; }
-  std::vector<std::vector<ScoreParameterValues>> score_parameters() const override { return {}; }
-  std::vector<std::pair<std::string, torch::Tensor>> named_weights() const override { return {}; }
-  Json hugging_face_config() const override { return nullptr; }
-  bool decays(const std::string&) const override { return false; }
 
   std::int64_t asked_ = 0, read_ = 0;
 
  private:
   torch::Tensor logits_;
-  std::vector<AttentionRecord> records_;
 };
 
 class MinimalPairs : public testing::Test {

@@ -5,7 +5,6 @@ import json
 
 import pytest
 import torch
-from conftest import TINY_MASKED
 from transformers import PreTrainedTokenizerFast, RobertaForMaskedLM
 
 SENTENCES = [
@@ -122,11 +121,14 @@ def test_what_does_not_fit_is_refused(trained):
     assert not list((trained.folder / "run/evals").iterdir())
 
 
-def test_the_real_zorro(ssa, real_data, monkeypatch):
+def test_the_real_zorro(masked, real_data, monkeypatch):
     """All paradigms are read, beside the published values; an untrained model is near chance."""
     monkeypatch.setenv("SSA_DATA", str(real_data.resolve()))
-    (ssa.folder / "config.toml").write_text(
-        TINY_MASKED.replace("vocabulary = 400", "vocabulary = 8192")
+    ssa = masked(["any words at all"])
+    config = ssa.folder / "config.toml"
+    config.write_text(
+        config.read_text()
+        .replace("vocabulary = 400", "vocabulary = 8192")
         .replace('"tokenizer.json"', '"babyberta/tokenizer.json"')
         .replace('"train.txt"', '"aochildes/dev.txt"')
     )

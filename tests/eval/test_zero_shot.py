@@ -30,6 +30,19 @@ TASKS = {
             {"sentence": "_ is in the water.", "option1": "the hat", "option2": "the fish", "answer": "2"},
         ],
     ),
+    "entities": (
+        'split_field = "query"\nsplit_at = "@"\ncontext = ["{passage}"]\nchoices = ["{entities}"]\nlabel = "label"\n'
+        + 'continuation = "{before}{choice}{after}"',
+        [
+            {
+                "passage": "the dog is here .",
+                "query": "@ sees the cats .",
+                "entities": ["the dog", "it", "a bird"],
+                "label": [0, 1],
+            },
+            {"passage": "look !", "query": "where is @ ?", "entities": ["the mat", "fish", "the dog"], "label": [2]},
+        ],
+    ),
     "word": (
         'context = ["{context}"]\nchoices = ["{last}"]',
         [
@@ -42,20 +55,25 @@ TASKS = {
 
 
 def filled(template, item):
-    before, _, after = item.get("sentence", "").partition("_")
+    before, _, after = item["sentence"].partition("_")
     return template.format(**item | {"before": before, "after": after})
 
 
 def asked(name, item):
-    """(contexts, choices, right) by the words of the task."""
+    """(contexts, choices, what is scored of each, the right ones) by the words of the task."""
     if name == "science":
-        return [f"Question: {item['question']}\nAnswer:"] * len(item["choices"]), item["choices"], item["label"]
+        contexts = [f"Question: {item['question']}\nAnswer:"] * len(item["choices"])
+        return contexts, item["choices"], item["choices"], [item["label"]]
     if name == "truth":
-        return [f"{item['text']}\nAnswer: "] * 2, ["no", "yes"], int(item["answer"])
+        return [f"{item['text']}\nAnswer: "] * 2, ["no", "yes"], ["no", "yes"], [int(item["answer"])]
     if name == "schema":
         contexts = [filled("{before}{" + option + "}", item) for option in ("option1", "option2")]
-        return contexts, [filled("{after}", item)] * 2, int(item["answer"]) - 1
-    return [item["context"]], [item["last"]], None
+        after = [filled("{after}", item)] * 2
+        return contexts, after, after, [int(item["answer"]) - 1]
+    if name == "entities":
+        queries = [item["query"].replace("@", entity) for entity in item["entities"]]
+        return [item["passage"]] * len(queries), item["entities"], queries, item["label"]
+    return [item["context"]], [item["last"]], [item["last"]], None
 
 
 @torch.no_grad()
@@ -92,23 +110,23 @@ def test_it_is_what_hugging_face_says(tasks, theirs):  # noqa: F811
         right = {"acc": 0, "acc_norm": 0, "acc_bytes": 0}
         nats = 0.0
         for number, item in enumerate(items):
-            contexts, choices, label = asked(name, item)
+            contexts, choices, scored, labels = asked(name, item)
             sums = []
-            for context, choice in zip(contexts, choices, strict=True):
-                value, greedy = log_likelihood(model, encode, context, " " + choice)
+            for context, continuation in zip(contexts, scored, strict=True):
+                value, greedy = log_likelihood(model, encode, context, " " + continuation)
                 row = next(ours)
                 assert (row["task"], int(row["item"])) == (name, number)
                 assert float(row["log_probability"]) == pytest.approx(value, rel=1e-4)
                 sums.append(value)
             nats -= sums[0]
-            if label is None:
+            if labels is None:
                 right["acc"] += greedy
                 continue
             lengths = {"acc": [1] * len(sums), "acc_norm": map(len, choices)}
             lengths["acc_bytes"] = [len(choice.encode()) for choice in choices]
             for metric, sizes in lengths.items():
                 scores = [value / size for value, size in zip(sums, sizes, strict=True)]
-                right[metric] += scores.index(max(scores)) == label
+                right[metric] += scores.index(max(scores)) in labels
         for metric, count in right.items():
             if name != "word" or metric == "acc":
                 assert found[name, metric]["mean"] == pytest.approx(100 * count / len(items)), (name, metric)
@@ -141,6 +159,7 @@ def test_chance_majority_and_constant_predictions(tasks):
         ("truth.jsonl", "no\n", "truth.jsonl:1: is not a JSON object"),
         ("truth.jsonl", '{"text": "a", "answer": true}\n{"text": "a"}\n', 'truth.jsonl:2: field "answer" is missing'),
         ("truth.jsonl", '{"text": "a", "answer": 7}\n', 'field "answer" is 7, which names none of the 2 choices'),
+        ("truth.jsonl", '{"text": "a", "answer": []}\n', 'field "answer" names no right choice'),
     ],
 )
 def test_broken_files_are_refused(tasks, file, text, message):

@@ -127,3 +127,29 @@ def check_parity(folder: Path, forward, loss_of, make_data, config: dict):
         ours, eager, truth = (torch.cat(by[who]) for who in ("ours", "eager", "truth"))
         check_error(kind, ours.float(), eager, truth, 2 if kind == "output" else 3)
         assert kind != "losses" or (truth[0] - truth[STEPS - 1]).abs() > 1e-3  # there was something to follow
+
+
+def saved_checkpoint(folder: Path, config: dict, weights: dict) -> Path:
+    """The folder that `ssa train` would leave of these weights."""
+    run = folder / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    run_program(folder, config, "float32", weights, checkpoint=str(run))
+    return run / "checkpoints/step-0"
+
+
+def check_checkpoint(folder: Path, config: dict, make_data, kind, inputs_of):
+    """The checkpoint of moved weights gives in Hugging Face's class what the program gives; returns that model.
+
+    inputs_of(data): what its forward takes."""
+    generator = torch.Generator().manual_seed(2)
+    weights = cast(moved_weights(config, initial_weights(folder, config), generator), torch.float32)
+    data = make_data(generator)
+    ours = run_program(folder, config, "float32", weights | data)["output"]
+    checkpoint = saved_checkpoint(folder, config, weights)
+    model, info = kind.from_pretrained(checkpoint, output_loading_info=True, attn_implementation="eager")
+    assert not any(info.values()), info
+    with torch.no_grad():
+        eager = model(**inputs_of(data)).logits
+        truth = model.double()(**inputs_of(data)).logits
+    check_error("logits", ours, eager, truth, 2)
+    return model

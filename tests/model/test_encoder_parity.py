@@ -4,7 +4,16 @@ import pytest
 import ssa_attention
 import torch
 from eager import check_error, eager_attention
-from parity import STEPS, cast, check_parity, initial_weights, moved_weights, run_program
+from parity import (
+    STEPS,
+    cast,
+    check_checkpoint,
+    check_parity,
+    initial_weights,
+    moved_weights,
+    run_program,
+    saved_checkpoint,
+)
 from torch.nn.functional import cross_entropy
 from transformers import AttentionInterface, AttentionMaskInterface, RobertaConfig, RobertaForMaskedLM
 from transformers.masking_utils import eager_mask
@@ -43,8 +52,8 @@ def scored_attention(module, query, key, value, attention_mask, scaling=None, dr
     return out.transpose(1, 2), None
 
 
-AttentionInterface.register("scored", scored_attention)
-AttentionMaskInterface.register("scored", eager_mask)
+AttentionInterface.register("scored-encoder", scored_attention)
+AttentionMaskInterface.register("scored-encoder", eager_mask)
 
 
 def roberta(attention: str = "eager") -> RobertaForMaskedLM:
@@ -69,7 +78,7 @@ def roberta(attention: str = "eager") -> RobertaForMaskedLM:
 def hugging_face(config: dict):
     """forward(weights, inputs) through transformers' RobertaForMaskedLM."""
     score = config["model"]["score"]
-    model = roberta("eager" if score == "softmax" else "scored")
+    model = roberta("eager" if score == "softmax" else "scored-encoder")
 
     def score_params(weights, layer):
         values = []
@@ -119,23 +128,10 @@ def test_packed_sentences_equal_hugging_faces_padded_ones(tmp_path):
 
 
 def test_a_checkpoint_loads_in_hugging_face(tmp_path):
-    config = make_config()
-    generator = torch.Generator().manual_seed(2)
-    weights = cast(moved_weights(config, initial_weights(tmp_path, config), generator), torch.float32)
-    data = make_data(generator)
-    ours = run_program(tmp_path, config, "float32", weights | data)["output"]
-    run = tmp_path / "run"
-    (run / "checkpoints").mkdir(parents=True)
-    run_program(tmp_path, config, "float32", weights, checkpoint=str(run))
-    model, info = RobertaForMaskedLM.from_pretrained(
-        run / "checkpoints/step-0", output_loading_info=True, attn_implementation="eager"
-    )
-    assert not any(info.values()), info
-    kwargs = {"input_ids": data["inputs"], "attention_mask": (data["inputs"] != PAD).long()}
-    with torch.no_grad():
-        eager = model(**kwargs).logits
-        truth = model.double()(**kwargs).logits
-    check_error("logits", ours, eager, truth, 2)
+    def inputs_of(data):
+        return {"input_ids": data["inputs"], "attention_mask": (data["inputs"] != PAD).long()}
+
+    model = check_checkpoint(tmp_path, make_config(), make_data, RobertaForMaskedLM, inputs_of)
     # The configuration is the model's, dropout in training included.
     assert (model.config.hidden_dropout_prob, model.config.attention_probs_dropout_prob) == (0.1, 0.1)
     assert (model.config.hidden_act, model.config.layer_norm_eps) == ("gelu", 1e-5)
@@ -143,8 +139,6 @@ def test_a_checkpoint_loads_in_hugging_face(tmp_path):
 
 def test_a_checkpoint_of_another_score_is_not_passed_off_as_softmax(tmp_path):
     config = make_config(score="ssa")
-    run = tmp_path / "run"
-    (run / "checkpoints").mkdir(parents=True)
-    run_program(tmp_path, config, "float32", initial_weights(tmp_path, config), checkpoint=str(run))
-    files = {path.name for path in (run / "checkpoints/step-0").iterdir()}
+    checkpoint = saved_checkpoint(tmp_path, config, initial_weights(tmp_path, config))
+    files = {path.name for path in checkpoint.iterdir()}
     assert files == {"model.safetensors", "trainer.safetensors"}

@@ -5,7 +5,7 @@ import pytest
 import ssa_attention
 import torch
 from eager import check_error, eager_attention
-from parity import STEPS, cast, check_parity, initial_weights, moved_weights, run_program
+from parity import STEPS, cast, check_checkpoint, check_parity, initial_weights, moved_weights, run_program
 from torch.nn.functional import cross_entropy
 from transformers import (
     AttentionInterface,
@@ -43,7 +43,7 @@ def scored_attention(module, query, key, value, attention_mask, scaling=None, dr
     return out.transpose(1, 2), None
 
 
-AttentionInterface.register("scored", scored_attention)
+AttentionInterface.register("scored-decoder", scored_attention)
 
 
 class ExactRotary(torch.nn.Module):
@@ -90,7 +90,7 @@ def hugging_face_model(config: dict, attention: str = "eager"):
 def hugging_face(config: dict):
     """forward(weights, inputs) through the class of the preset."""
     score = config["model"]["score"]
-    model = hugging_face_model(config, "scored")
+    model = hugging_face_model(config, "scored-decoder")
     prefix = "transformer.h.{}.attn" if config["model"]["preset"] == "gpt2-tiny" else "model.layers.{}.self_attn"
     if config["model"]["preset"] == "nemotron-tiny":
         model.model.rotary_emb = ExactRotary(int(8 * config["model"].get("rotary_share", 0.5)))
@@ -158,22 +158,10 @@ def test_packed_sequences_are_read_apart(tmp_path, preset):
 
 @pytest.mark.parametrize("config", [case for case in CASES if case["model"]["score"] == "softmax"], ids=name_of)
 def test_a_checkpoint_loads_in_hugging_face(tmp_path, config):
-    generator = torch.Generator().manual_seed(2)
-    weights = cast(moved_weights(config, initial_weights(tmp_path, config), generator), torch.float32)
-    data = make_data(generator)
-    ours = run_program(tmp_path, config, "float32", weights | data)["output"]
-    run = tmp_path / "run"
-    (run / "checkpoints").mkdir(parents=True)
-    run_program(tmp_path, config, "float32", weights, checkpoint=str(run))
-    model, info = AutoModelForCausalLM.from_pretrained(
-        run / "checkpoints/step-0", output_loading_info=True, attn_implementation="eager"
+    model = check_checkpoint(
+        tmp_path, config, make_data, AutoModelForCausalLM, lambda data: {"input_ids": data["inputs"]}
     )
-    assert not any(info.values()), info
     assert type(model) is type(hugging_face_model(config))
-    with torch.no_grad():
-        eager = model(input_ids=data["inputs"]).logits
-        truth = model.double()(input_ids=data["inputs"]).logits
-    check_error("logits", ours, eager, truth, 2)
 
 
 def test_the_preset_of_the_paper_has_its_size(tmp_path):

@@ -4,12 +4,13 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include "fake_model.h"
 
 namespace ssa {
 namespace {
 
 /// Two parameters under the optimizer: decay touches "matrix" only.
-class TwoParameters : public Model {
+class TwoParameters : public test::FakeModel {
  public:
   explicit TwoParameters(torch::ScalarType dtype) {
     const auto generator = torch::make_generator<at::CPUGeneratorImpl>(5);
@@ -18,13 +19,9 @@ class TwoParameters : public Model {
     fixed = register_parameter("fixed", torch::ones({2}, dtype), /*requires_grad=*/false);
   }
   torch::Tensor forward(const ModelInput& input) override { return input.tokens; }
-  void record_attention(bool) override {}
-  const std::vector<AttentionRecord>& attention_records() const override { return records_; }
-  std::vector<std::vector<ScoreParameterValues>> score_parameters() const override { return {}; }
   std::vector<std::pair<std::string, torch::Tensor>> named_weights() const override {
     return {{"matrix", matrix}, {"vector", vector}};
   }
-  Json hugging_face_config() const override { return nullptr; }
   bool decays(const std::string& name) const override { return name == "matrix"; }
 
   /// A loss whose gradients differ in size and change from step to step.
@@ -35,7 +32,6 @@ class TwoParameters : public Model {
   torch::Tensor matrix, vector, fixed;
 
  private:
-  std::vector<AttentionRecord> records_;
 };
 
 /// matrix and vector after ten steps of ours.
