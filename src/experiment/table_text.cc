@@ -168,21 +168,21 @@ Value& at_key(std::vector<std::pair<std::string, Value>>& list, const std::strin
 }  // namespace
 
 std::string verdict_table(const std::vector<ComparisonRow>& rows, TableStyle style) {
-  std::vector<std::pair<std::string, std::vector<std::pair<std::string, Tally>>>> scores;
-  std::vector<std::pair<std::string, Tally>> metrics;  // for their order
+  std::vector<std::pair<std::string, std::vector<std::pair<std::string, Tally>>>> metrics;
+  std::vector<std::pair<std::string, Tally>> all;  // by score
+  at_key(metrics, "all");                          // the first line
   for (const ComparisonRow& row : rows) {
     if (!is_judged_error(row)) continue;
-    at_key(metrics, row.metric);
-    at_key(at_key(scores, row.score), row.metric).add(row.verdict);
-    at_key(at_key(scores, row.score), "all").add(row.verdict);
+    at_key(all, row.score).add(row.verdict);
+    at_key(at_key(metrics, row.metric), row.score).add(row.verdict);
   }
-  if (scores.size() < 2) return "";
-  Line head = {"score", "all"};
-  for (const auto& [metric, unused] : metrics) head.push_back(metric);
-  std::vector<Line> lines = {head};
-  for (auto& [score, tallies] : scores) {
-    Line line = {score};
-    for (std::size_t i = 1; i < head.size(); ++i) line.push_back(at_key(tallies, head[i]).text());
+  if (all.size() < 2) return "";
+  at_key(metrics, "all") = all;
+  std::vector<Line> lines = {{"metric"}};
+  for (const auto& [score, unused] : all) lines.front().push_back(score);
+  for (auto& [metric, tallies] : metrics) {
+    Line line = {metric};
+    for (const auto& [score, unused] : all) line.push_back(at_key(tallies, score).text());
     lines.push_back(std::move(line));
   }
   return style == TableStyle::kMarkdown ? join_markdown(lines) : join_text(lines);

@@ -161,9 +161,10 @@ TEST(Table, SaysWhichScoreDidBetterWhere) {
   EXPECT_EQ(errors(), "") << "one score needs no table";
   made.add("softcap", {0.75, 0.75, 0.6875});
   EXPECT_EQ(errors(),
-            "| score | all | none/40/wrong | huge=1/40/wrong-at |\n|---|---|---|---|\n"
-            "| ssa | 1 lower of 2 | 1 lower of 1 | – of 1 |\n"
-            "| softcap | 1 higher of 2 | 1 higher of 1 | – of 1 |\n");
+            "| metric | ssa | softcap |\n|---|---|---|\n"
+            "| all | 1 lower of 2 | 1 higher of 2 |\n"
+            "| none/40/wrong | 1 lower of 1 | 1 higher of 1 |\n"
+            "| huge=1/40/wrong-at | – of 1 | – of 1 |\n");
 }
 
 TEST(Table, WithoutSoftmaxHasNoDifferences) {
