@@ -91,10 +91,12 @@ def theirs(options: argparse.Namespace, folder: Path, attention: str) -> dict:
     return json.loads(run(command)[0])
 
 
-def train(options: argparse.Namespace, folder: Path, run_folder: Path, score: str, steps: int) -> float:
+def train(
+    options: argparse.Namespace, folder: Path, run_folder: Path, score: str, steps: int, launcher: tuple = ()
+) -> float:
     """Peak memory of `ssa train` in MiB."""
     command = [
-        options.ssa, "train", options.config, "--out", run_folder, "--quiet", "--score", score, "--score-frozen",
+        *launcher, options.ssa, "train", options.config, "--out", run_folder, "--quiet", "--score", score, "--score-frozen",
         "b" if score == "ssa" else "", "--score-initial", f"{N},{B}" if score == "ssa" else "", "--tokens", folder / "tokens",
         "--documents", "across", "--length", options.length, "--batch", 1, "--accumulation", 1, "--order", "file",
         "--steps", steps, "--warmup-steps", 0, "--log-interval", 1, "--eval-batches", 0, "--checkpoint-interval", 0,
@@ -111,6 +113,11 @@ def ours(options: argparse.Namespace, folder: Path, score: str) -> dict:
     return {"seconds": (last["seconds"] - first["seconds"]) / options.steps, "mebibytes": peak}
 
 
+def make_tokens(options: argparse.Namespace, folder: Path) -> None:
+    text = options.data / options.text
+    run([options.ssa, "data", "tokenize", text, *tokenizer_flags(options), "--out", folder / "tokens"])
+
+
 def tokenizer_flags(options: argparse.Namespace) -> list:
     folder = options.data / "tokenizers"
     return ["--tokenizer", folder / "gpt2_vocab.json", "--merges", folder / "gpt2_merges.txt"]
@@ -118,8 +125,7 @@ def tokenizer_flags(options: argparse.Namespace) -> list:
 
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, list[dict]]:
     """In `folder`: tokens and model, made first."""
-    text = options.data / options.text
-    run([options.ssa, "data", "tokenize", text, *tokenizer_flags(options), "--out", folder / "tokens"])
+    make_tokens(options, folder)
     train(options, folder, folder / "model", "softmax", 1)
     ways = {way: lambda name=name: theirs(options, folder, name) for way, name in THEIRS.items()}
     ways |= {way: lambda score=score: ours(options, folder, score) for way, score in OURS.items()}

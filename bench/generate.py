@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 import torch
-from decoder import run, tokenizer_flags, train
+from decoder import make_tokens, run, tokenizer_flags, train
 from program import SOURCE, parser_of, require_files, require_positive, spread
 from ssa_attention.files import write_text
 
@@ -56,8 +56,7 @@ def theirs(options: argparse.Namespace, folder: Path, ids: list[int]) -> float:
 
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, list[float]]:
     """In `folder`: tokens and models, made first."""
-    text = options.data / options.text
-    run([options.ssa, "data", "tokenize", text, *tokenizer_flags(options), "--out", folder / "tokens"])
+    make_tokens(options, folder)
     for score in SCORES:
         train(options, folder, folder / score, score, 1)
     (folder / "prompt.txt").write_text(options.prompt + "\n")

@@ -19,7 +19,8 @@ enum class RandomStream : std::uint32_t {
   validation = 2,
   evaluation = 3,
   order = 4,
-  generation = 5
+  generation = 5,
+  dropout = 6
 };
 
 namespace random_internal {

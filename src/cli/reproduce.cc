@@ -196,8 +196,9 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
   }
   const auto verdicts = [&](TableStyle style) {
     const std::string table = verdict_table(shown, style);
-    return table.empty() ? table
-                         : fmt::format("\nErrors against softmax's, in how many variants:\n\n{}", table);
+    return table.empty()
+               ? table
+               : fmt::format("\nErrors against softmax's, in how many variants:\n\n{}", table);
   };
   fmt::print("\n{}\n{}{}", format_table(shown, TableStyle::kText), notes,
              verdicts(TableStyle::kText));

@@ -17,10 +17,10 @@ constexpr std::uint32_t kPerSequence = 0x80000000;
 struct Draws {
   std::uint64_t seed;
   std::uint32_t index;
-  std::uint32_t stream_and_slice;
+  RandomStream stream;
 
   PhiloxWords counter(std::uint32_t draw, std::uint32_t sequence) const {
-    return {draw, sequence, index, stream_and_slice};
+    return {draw, sequence, index, static_cast<std::uint32_t>(stream)};
   }
 };
 
@@ -95,9 +95,12 @@ IclSequences make_icl_sequences(const IclSpec& spec, std::uint64_t seed, RandomS
   check_spec(spec);
   SSA_CHECK(index >= 0 && index <= std::numeric_limits<std::uint32_t>::max(),
             "icl: index " << index << " is outside [0, 2^32)");
-  SSA_CHECK(slice >= 0 && slice < (1 << 24), "icl: slice " << slice << " is outside [0, 2^24)");
-  const Draws draws{seed, static_cast<std::uint32_t>(index),
-                    static_cast<std::uint32_t>(stream) | static_cast<std::uint32_t>(slice) << 8};
+  constexpr std::int64_t kSequences = std::int64_t{1} << 32;
+  SSA_CHECK(slice >= 0 && slice < kSequences / spec.sequences,
+            "icl: slice " << slice << " of " << spec.sequences
+                          << " sequences is outside the 2^32 sequences of a step");
+  const std::int64_t first = slice * spec.sequences;
+  const Draws draws{seed, static_cast<std::uint32_t>(index), stream};
   const bool linear = spec.task == IclTask::linear;
 
   IclSequences out;
@@ -109,7 +112,7 @@ IclSequences make_icl_sequences(const IclSpec& spec, std::uint64_t seed, RandomS
   at::parallel_for(0, spec.sequences, 1, [&](std::int64_t begin, std::int64_t end) {
     std::vector<double> row(spec.points);
     for (std::int64_t s = begin; s < end; ++s) {
-      const auto sequence = static_cast<std::uint32_t>(s);
+      const auto sequence = static_cast<std::uint32_t>(first + s);
       float* x = out.x.mutable_data_ptr<float>() + s * spec.points;
       draw_row(spec, draws, sequence, row.data());
       for (std::int64_t i = 0; i < spec.points; ++i) {

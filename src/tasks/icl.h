@@ -1,7 +1,7 @@
 // In-context learning sequences: x_1 y_1 x_2 y_2 …, where y follows from x by a hidden rule and the
 // model's output at x_i is its prediction of y_i. Training, validation and evaluation draw here.
 //
-// Every number is a pure function of (seed, stream, index, slice, sequence, point), with the same
+// Every number is a pure function of (seed, stream, index, sequence, point), with the same
 // bits on every machine and thread count. σ and the planted value enter last, so that a shifted
 // batch differs from the unshifted one of the same index in nothing but the shift.
 #pragma once
@@ -62,9 +62,10 @@ IclTask icl_task(const std::string& name);
 /// "plain", "balanced"; throws std::invalid_argument for any other name.
 IclSampler icl_sampler(const std::string& name);
 
-/// index: the step in training, else the number of the batch; slice: of gradient accumulation,
-/// below 2²⁴. Throws std::invalid_argument for a spec without points or sequences, a σ that is not
-/// > 0, a planted position outside of the row or a value that is not finite.
+/// index: the step in training, else the number of the batch. slice: batch of the step; slices 0
+/// and 1 of n sequences are slice 0 of 2n. Throws std::invalid_argument for a slice beyond 2³²
+/// sequences, a spec without points or sequences, a σ that is not > 0, a planted position outside
+/// of the row or a value that is not finite.
 IclSequences make_icl_sequences(const IclSpec& spec, std::uint64_t seed, RandomStream stream,
                                 std::int64_t index, std::int64_t slice = 0);
 

@@ -19,7 +19,6 @@ namespace {
 
 constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kTrainerFile = "trainer.safetensors";
-constexpr const char* kGenerator = "torch_generator";
 
 template <class Number>
 Number metadata_number(const TensorFile& content, const char* key, const fs::path& file) {
@@ -65,11 +64,6 @@ void save_checkpoint(const fs::path& run_folder, const TrainerState& state, cons
   trainer.metadata = {{"step", std::to_string(state.step)},
                       {"seconds", fmt::format("{}", state.seconds)}};
   optimizer.save(trainer);
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  {
-    const std::scoped_lock lock(generator.mutex());
-    trainer.tensors.emplace_back(kGenerator, generator.get_state());
-  }
   write_safetensors(temporary / kTrainerFile, trainer);
   sync_path(temporary);
   replace_folder(temporary, target);
@@ -117,15 +111,6 @@ TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, Optimizer
         fmt::format("{}: it is of step {}, its folder is not", file.string(), state.step));
   }
   optimizer.load(content, state.step, file.string());
-  const torch::Tensor random = content.find(kGenerator);
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::scoped_lock lock(generator.mutex());
-  if (!random.defined() || random.scalar_type() != torch::kUInt8 ||
-      random.sizes() != generator.get_state().sizes()) {
-    throw std::runtime_error(
-        fmt::format("{}: \"{}\" is missing or of another size", file.string(), kGenerator));
-  }
-  generator.set_state(random);
   return state;
 }
 

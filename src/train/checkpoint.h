@@ -10,8 +10,8 @@
 
 namespace ssa {
 
-/// Where training stands, beside the weights. The position in the data is the step: tasks are pure
-/// functions of it.
+/// Where training stands, beside the weights. The position in the data is the step, and so is that
+/// of dropout: both are pure functions of it.
 struct TrainerState {
   std::int64_t step = 0;
   double seconds = 0;  ///< training time so far
@@ -21,8 +21,8 @@ struct TrainerState {
 void save_checkpoint(const std::filesystem::path& run_folder, const TrainerState& state,
                      const Model& model, const Optimizer& optimizer);
 
-/// Reads everything save_checkpoint wrote, torch's random generator included. Throws
-/// std::runtime_error naming the file and what is wrong.
+/// Reads everything save_checkpoint wrote. Throws std::runtime_error naming the file and what is
+/// wrong.
 TrainerState load_checkpoint(const std::filesystem::path& checkpoint, Model& model,
                              Optimizer& optimizer);
 

@@ -10,16 +10,19 @@
 #include <cmath>
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include "model/autocast.h"
 #include "model/model.h"
 #include "op/attention.h"
 #include "ssa/attention.h"
+#include "ssa/random.h"
 #include "tasks/task.h"
 #include "train/checkpoint.h"
 #include "train/metrics.h"
 #include "train/optimizer.h"
+#include "train/processes.h"
 #include "train/run_folder.h"
 #include "train/run_log.h"
 #include "train/schedule.h"
@@ -52,6 +55,14 @@ void require_same_run(const Run& run, const Config& config) {
                       fmt::join(kMayChange, ", ")));
     }
   }
+}
+
+/// What a step trains on depends on it.
+void require_same_processes(const Run& run, int processes) {
+  const auto before = run.record.value("processes", 1);
+  if (before == processes) return;
+  throw std::runtime_error(fmt::format("{}: {} processes train this run, but {} want to go on",
+                                       run.folder.string(), before, processes));
 }
 
 bool due(std::int64_t step, std::int64_t interval, std::int64_t steps) {
@@ -93,25 +104,39 @@ std::string figures_text(const std::map<std::string, double>& figures) {
   return out;
 }
 
+/// Dropout draws from torch's generator: the same numbers in whichever process a slice is, and in a
+/// resumed run.
+void seed_dropout(std::int64_t seed, std::int64_t step, std::int64_t slice) {
+  const auto low = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
+  torch::manual_seed(philox4x32(static_cast<std::uint64_t>(seed),
+                                {low(step), low(step >> 32), low(slice),
+                                 static_cast<std::uint32_t>(RandomStream::dropout)})[0]);
+}
+
 class Trainer {
  public:
-  Trainer(const Config& config, Run& run, std::unique_ptr<Task> task, std::shared_ptr<Model> model,
-          const TrainOptions& options)
+  Trainer(const Config& config, const TrainOptions& options, Processes& processes,
+          std::unique_ptr<Task> task, std::shared_ptr<Model> model)
       : config_(config),
-        run_(run),
+        folder_(options.folder),
         stop_at_(options.stop_at),
+        processes_(processes),
         task_(std::move(task)),
         model_(std::move(model)),
-        optimizer_(config.train, *model_),
-        log_(run.folder, options.quiet) {}
+        optimizer_(config.train, *model_) {
+    if (processes.is_first()) log_.emplace(options.folder, options.quiet);
+  }
 
   void load_newest_checkpoint();
+  void share_state();
   TrainOutcome run();
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  void say(const std::string& line);
   void say_what_runs();
+  bool asked_to_stop(const StopSignals& signals);
   torch::Tensor loss_of(const Batch& batch);
   double accumulate_gradients();
   void take_step();
@@ -123,13 +148,14 @@ class Trainer {
   double seconds() const;
 
   const Config& config_;
-  Run& run_;
+  std::filesystem::path folder_;
   std::int64_t stop_at_;
+  Processes& processes_;
   std::unique_ptr<Task> task_;
   std::shared_ptr<Model> model_;
   Optimizer optimizer_;
-  RunLog log_;
-  std::unique_ptr<MetricsFile> metrics_;
+  std::optional<RunLog> log_;           // of the first process, which alone
+  std::optional<MetricsFile> metrics_;  // writes the run folder
   TrainerState state_;
   std::int64_t saved_step_ = -1;
   bool said_what_runs_ = false;
@@ -139,16 +165,43 @@ class Trainer {
 };
 
 void Trainer::load_newest_checkpoint() {
-  const auto steps = checkpoint_steps(run_.folder);
+  const auto steps = checkpoint_steps(folder_);
   if (steps.empty()) return;
-  const auto checkpoint = checkpoint_folder(run_.folder, steps.back());
+  const auto checkpoint = checkpoint_folder(folder_, steps.back());
   state_ = load_checkpoint(checkpoint, *model_, optimizer_);
   saved_step_ = state_.step;
   if (state_.step > config_.train.steps) {
     throw std::runtime_error(
-        fmt::format("{}: train.steps = {} lies before its newest checkpoint, {}",
-                    run_.folder.string(), config_.train.steps, state_.step));
+        fmt::format("{}: train.steps = {} lies before its newest checkpoint, {}", folder_.string(),
+                    config_.train.steps, state_.step));
   }
+}
+
+/// The first process's, which has read the checkpoint.
+void Trainer::share_state() {
+  torch::Tensor numbers = torch::tensor(
+      {static_cast<double>(state_.step), static_cast<double>(saved_step_), state_.seconds},
+      torch::kFloat64);
+  std::vector<torch::Tensor> all = optimizer_.moments();
+  for (const auto& tensors : {model_->parameters(), model_->buffers()}) {
+    all.insert(all.end(), tensors.begin(), tensors.end());
+  }
+  all.push_back(numbers);
+  processes_.broadcast(all);
+  state_ = {static_cast<std::int64_t>(numbers[0].item<double>()), numbers[2].item<double>()};
+  saved_step_ = static_cast<std::int64_t>(numbers[1].item<double>());
+  optimizer_.set_steps_done(state_.step);
+}
+
+void Trainer::say(const std::string& line) {
+  if (log_) log_->say(line);
+}
+
+/// The same in every process: a signal may have reached one of them before the others.
+bool Trainer::asked_to_stop(const StopSignals& signals) {
+  const torch::Tensor received = torch::tensor(signals.received() != 0 ? 1.0F : 0.0F);
+  processes_.sum({received});
+  return received.item<float>() > 0 || (stop_at_ > 0 && state_.step >= stop_at_);
 }
 
 double Trainer::seconds() const {
@@ -159,17 +212,19 @@ double Trainer::seconds() const {
 void Trainer::say_what_runs() {
   said_what_runs_ = true;
   const ScoreInfo& score = find_score(config_.model.score);
-  log_.say(fmt::format("score {}: phi(s) = {}; {}", score.name, score.formula,
-                       describe_score_parameters(config_.model)));
+  say(fmt::format("score {}: phi(s) = {}; {}", score.name, score.formula,
+                  describe_score_parameters(config_.model)));
   const std::string path = last_attention_path();
-  log_.say(fmt::format("attention ran on the {} path{}, {} threads", path,
-                       path == "fused" ? fmt::format(" ({})", kernel_target()) : "",
-                       at::get_num_threads()));
-  log_.say(fmt::format("model of {} layers, {} heads, width {}: {} parameters; task {}; seed {}",
-                       config_.model.layers, config_.model.heads, config_.model.width,
-                       count_parameters(*model_), config_.task.name, config_.train.seed));
-  for (const std::string& note : task_->notes()) log_.say(note);
-  log_.say(fmt::format("steps {} to {}", state_.step + 1, config_.train.steps));
+  const int processes = processes_.size();
+  say(fmt::format("attention ran on the {} path{}, {} threads{}", path,
+                  path == "fused" ? fmt::format(" ({})", kernel_target()) : "",
+                  at::get_num_threads(),
+                  processes > 1 ? fmt::format(" in each of {} processes", processes) : ""));
+  say(fmt::format("model of {} layers, {} heads, width {}: {} parameters; task {}; seed {}",
+                  config_.model.layers, config_.model.heads, config_.model.width,
+                  count_parameters(*model_), config_.task.name, config_.train.seed));
+  for (const std::string& note : task_->notes()) say(note);
+  say(fmt::format("steps {} to {}", state_.step + 1, config_.train.steps));
 }
 
 /// Autocast ends with the forward pass: the backward pass follows its types.
@@ -178,20 +233,26 @@ torch::Tensor Trainer::loss_of(const Batch& batch) {
   return task_->loss(model_->forward(batch.inputs), batch);
 }
 
-/// Gradients of the mean loss over the step's slices; returns that loss.
+/// Gradients of the mean loss over the step's slices, which the processes share; returns that loss.
 double Trainer::accumulate_gradients() {
   optimizer_.zero_gradients();
-  const auto slices = static_cast<double>(config_.train.accumulation);
-  double total = 0.0;
-  for (std::int64_t slice = 0; slice < config_.train.accumulation; ++slice) {
+  const std::int64_t slices = config_.train.accumulation * processes_.size();
+  double total = 0.0, tokens = 0.0;
+  for (std::int64_t slice = processes_.rank(); slice < slices; slice += processes_.size()) {
+    seed_dropout(config_.train.seed, state_.step, slice);
     const Batch batch = task_->training_batch(state_.step, slice);
-    const torch::Tensor loss = loss_of(batch) / slices;
+    const torch::Tensor loss = loss_of(batch) / static_cast<double>(slices);
     if (!said_what_runs_) say_what_runs();
     loss.backward();
     total += loss.item<double>();
-    tokens_ += batch.inputs.tokens.numel();
+    tokens += static_cast<double>(batch.inputs.tokens.numel());
   }
-  return total;
+  const torch::Tensor figures = torch::tensor({total, tokens}, torch::kFloat64);
+  std::vector<torch::Tensor> shared = optimizer_.gradients();
+  shared.push_back(figures);
+  processes_.sum(shared);
+  tokens_ += static_cast<std::int64_t>(figures[1].item<double>());
+  return figures[0].item<double>();
 }
 
 /// The first layer, in the order of the forward pass, that explains numbers that are not finite.
@@ -216,9 +277,9 @@ void Trainer::fail(const std::string& what) const {
   const std::string kept = saved_step_ < 0
                                ? "no checkpoint had been written"
                                : fmt::format("last good checkpoint: {}",
-                                             checkpoint_folder(run_.folder, saved_step_).string());
+                                             checkpoint_folder(folder_, saved_step_).string());
   throw std::runtime_error(fmt::format("{}: stopped in step {} at learning rate {:.3g}: {}; {}",
-                                       run_.folder.string(), state_.step + 1,
+                                       folder_.string(), state_.step + 1,
                                        learning_rate_at(config_.train, state_.step), what, kept));
 }
 
@@ -240,8 +301,9 @@ void Trainer::take_step() {
   }
   optimizer_.step(learning_rate);
   ++state_.step;
-  log_.progress(state_.step, config_.train.steps,
-                fmt::format("loss {:.4f}  lr {:.2e}", loss, learning_rate));
+  if (!log_) return;
+  log_->progress(state_.step, config_.train.steps,
+                 fmt::format("loss {:.4f}  lr {:.2e}", loss, learning_rate));
   if (due(state_.step, config_.train.log_interval, config_.train.steps)) {
     report_step(loss, norm, learning_rate);
   }
@@ -271,13 +333,13 @@ void Trainer::report_step(double loss, double norm, double learning_rate) {
                    {"tokens_per_second", rate},
                    {"progress", progress},
                    {"score_parameters", layers}});
-  log_.say_figures(fmt::format("step {}/{}  loss {:.4f}  lr {:.2e}  norm {:.3g}{}  {:.0f} tokens/s",
-                               state_.step, config_.train.steps, loss, learning_rate, norm,
-                               figures_text(progress), rate));
+  log_->say_figures(
+      fmt::format("step {}/{}  loss {:.4f}  lr {:.2e}  norm {:.3g}{}  {:.0f} tokens/s", state_.step,
+                  config_.train.steps, loss, learning_rate, norm, figures_text(progress), rate));
 }
 
 void Trainer::validate() {
-  if (config_.train.eval_batches == 0) return;
+  if (!log_ || config_.train.eval_batches == 0) return;
   const torch::NoGradGuard no_gradient;
   model_->eval();
   std::map<std::string, double> sums;
@@ -291,31 +353,30 @@ void Trainer::validate() {
   model_->train();
   for (auto& [name, sum] : sums) sum /= static_cast<double>(config_.train.eval_batches);
   metrics_->write({{"step", state_.step}, {"validation", sums}});
-  log_.say(fmt::format("step {}/{}  validation{}", state_.step, config_.train.steps,
-                       figures_text(sums)));
+  log_->say(fmt::format("step {}/{}  validation{}", state_.step, config_.train.steps,
+                        figures_text(sums)));
 }
 
 void Trainer::save() {
   if (saved_step_ == state_.step) return;
   const std::string weight = optimizer_.first_weight_not_finite();
   if (!weight.empty()) fail("the last update made weight " + weight + " not finite");
-  save_checkpoint(run_.folder, {state_.step, seconds()}, *model_, optimizer_);
   saved_step_ = state_.step;
-  remove_old_checkpoints(run_.folder, config_.train.keep_checkpoints);
+  if (!processes_.is_first()) return;
+  save_checkpoint(folder_, {state_.step, seconds()}, *model_, optimizer_);
+  remove_old_checkpoints(folder_, config_.train.keep_checkpoints);
 }
 
 TrainOutcome Trainer::run() {
   const std::int64_t steps = config_.train.steps;
-  metrics_ = std::make_unique<MetricsFile>(run_.folder, state_.step);
+  share_state();
+  if (log_) metrics_.emplace(folder_, state_.step);
   started_ = Clock::now();
   seconds_at_line_ = state_.seconds;
   model_->train();
   model_->recompute_blocks(config_.train.recompute);
   const StopSignals signals;
-  const auto stopped = [&] {
-    return signals.received() != 0 || (stop_at_ > 0 && state_.step >= stop_at_);
-  };
-  while (state_.step < steps && !stopped()) {
+  while (state_.step < steps && !asked_to_stop(signals)) {
     take_step();
     // A stopped run must not validate or log more than an uninterrupted one does at this step.
     if (due(state_.step, config_.train.eval_interval, steps)) validate();
@@ -323,9 +384,8 @@ TrainOutcome Trainer::run() {
   }
   save();
   const bool finished = state_.step == steps;
-  log_.say(fmt::format("{} step {} after {:.1f} s: {}", finished ? "finished" : "stopped after",
-                       state_.step, seconds(),
-                       checkpoint_folder(run_.folder, state_.step).string()));
+  say(fmt::format("{} step {} after {:.1f} s: {}", finished ? "finished" : "stopped after",
+                  state_.step, seconds(), checkpoint_folder(folder_, state_.step).string()));
   return {state_.step, finished, finished ? 0 : signals.received(), seconds()};
 }
 
@@ -333,19 +393,24 @@ TrainOutcome Trainer::run() {
 
 TrainOutcome train(const Config& config, const TrainOptions& options) {
   if (config.train.threads > 0) at::set_num_threads(static_cast<int>(config.train.threads));
-  const auto seed = static_cast<std::uint64_t>(config.train.seed);
-  auto task = make_task(config);  // before there is a folder: it may refuse the model
-  auto model = make_model(config.model, seed);
+  Processes processes;
+  Config shared = config;
+  shared.train.accumulation *= processes.size();
+  auto task = make_task(shared);  // before there is a folder: it may refuse the model
+  auto model = make_model(config.model, static_cast<std::uint64_t>(config.train.seed));
+  if (!processes.is_first()) {
+    return Trainer(config, options, processes, std::move(task), std::move(model)).run();
+  }
   Run run = options.resume ? open_run(options.folder)
                            : create_run(options.folder, options.name, config,
-                                        count_parameters(*model), task->data());
+                                        count_parameters(*model), processes.size(), task->data());
   const RunLock lock(options.folder);
   if (options.resume) {
     require_same_run(run, config);
+    require_same_processes(run, processes.size());
     require_same_data(run, task->data());
   }
-  torch::manual_seed(seed);
-  Trainer trainer(config, run, std::move(task), std::move(model), options);
+  Trainer trainer(config, options, processes, std::move(task), std::move(model));
   if (options.resume) {
     trainer.load_newest_checkpoint();
     update_run(run, config);

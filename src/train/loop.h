@@ -32,6 +32,10 @@ struct TrainOutcome {
 /// naming step, learning rate and parameter; the checkpoints written before stay.
 ///
 /// A resumed run continues bit for bit where the thread count is the same.
+///
+/// In several processes (train/processes.h) each takes config.train.accumulation batches a step;
+/// the first one alone validates and touches the folder. Steps are those of one process with as
+/// many times the accumulation, but for rounding.
 TrainOutcome train(const Config& config, const TrainOptions& options);
 
 }  // namespace ssa

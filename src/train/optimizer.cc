@@ -27,14 +27,25 @@ void Optimizer::zero_gradients() {
   for (Item& item : items_) item.parameter.mutable_grad().reset();
 }
 
-double Optimizer::clip_gradients() {
-  std::vector<torch::Tensor> gradients;
+std::vector<torch::Tensor> Optimizer::gradients() const {
+  std::vector<torch::Tensor> found;
   for (const Item& item : items_) {
-    if (item.parameter.grad().defined()) gradients.push_back(item.parameter.grad());
+    if (item.parameter.grad().defined()) found.push_back(item.parameter.grad());
   }
-  if (gradients.empty()) return 0.0;
-  const double norm = torch::stack(at::_foreach_norm(gradients)).norm().item<double>();
-  if (config_.clip > 0 && norm > config_.clip) at::_foreach_mul_(gradients, config_.clip / norm);
+  return found;
+}
+
+std::vector<torch::Tensor> Optimizer::moments() const {
+  std::vector<torch::Tensor> found;
+  for (const Item& item : items_) found.insert(found.end(), {item.first, item.second});
+  return found;
+}
+
+double Optimizer::clip_gradients() {
+  const std::vector<torch::Tensor> all = gradients();
+  if (all.empty()) return 0.0;
+  const double norm = torch::stack(at::_foreach_norm(all)).norm().item<double>();
+  if (config_.clip > 0 && norm > config_.clip) at::_foreach_mul_(all, config_.clip / norm);
   return norm;
 }
 

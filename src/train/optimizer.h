@@ -32,6 +32,15 @@ class Optimizer {
   std::string first_weight_not_finite() const;
   std::string first_gradient_not_finite() const;
 
+  /// First and second moments, in the model's order.
+  std::vector<torch::Tensor> moments() const;
+
+  /// Counts steps from there on, as after load().
+  void set_steps_done(std::int64_t steps) { steps_ = steps; }
+
+  /// The gradients that there are, in the model's order.
+  std::vector<torch::Tensor> gradients() const;
+
   /// Adds "first_moment.NAME" and "second_moment.NAME" of every parameter.
   void save(TensorFile& out) const;
 

@@ -38,7 +38,7 @@ bool is_empty_folder(const fs::path& folder) {
 bool holds_run(const fs::path& folder) { return fs::is_regular_file(record_file(folder)); }
 
 Run create_run(const fs::path& folder, const std::string& name, const Config& config,
-               std::int64_t parameters, const Json& data) {
+               std::int64_t parameters, int processes, const Json& data) {
   if (holds_run(folder)) {
     throw std::runtime_error(
         fmt::format("{}: already holds a run: continue it with --resume, or choose another folder",
@@ -60,6 +60,7 @@ Run create_run(const fs::path& folder, const std::string& name, const Config& co
            {"torch", TORCH_VERSION},
            {"score", config.model.score},
            {"parameters", parameters},
+           {"processes", processes},
            {"created", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now))},
            {"config", to_json(config)},
            {"data", data}}};

@@ -26,7 +26,7 @@ bool holds_run(const std::filesystem::path& folder);
 /// Makes the folder and writes run.json; `data` as Task::data says. Throws std::runtime_error if it
 /// already holds a run or anything else.
 Run create_run(const std::filesystem::path& folder, const std::string& name, const Config& config,
-               std::int64_t parameters, const Json& data = Json::object());
+               std::int64_t parameters, int processes = 1, const Json& data = Json::object());
 
 /// Throws std::runtime_error naming what of `data` is not what it was when the run began.
 void require_same_data(const Run& run, const Json& data);

@@ -1,7 +1,8 @@
-"""bench/encoder.py, bench/tokenizer.py and bench/data_tokenize.py run on a few sentences of the real data, and refuse what they cannot do."""
+"""The programs of bench/ but for that of attention run on a few sentences of the real data, and refuse what they cannot do."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,13 @@ TEXTS = ("aochildes/train.txt", "wikipedia/wikisplit_sentences.txt")
 def run(program, *arguments):
     command = [sys.executable, BENCH / program, "--ssa", os.environ["SSA_BINARY"], *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def tiny_decoder(folder):
+    config = folder / "tiny.toml"
+    text = (BENCH.parent / "configs/nemotron-114m.toml").read_text()
+    config.write_text(text.replace('"nemotron-114m"', '"nemotron-tiny"'))
+    return config
 
 
 def test_encoder(small_data):
@@ -34,9 +42,7 @@ def test_encoder(small_data):
 
 
 def test_decoder(small_data):
-    out, config = small_data / "results.json", small_data / "tiny.toml"
-    text = (BENCH.parent / "configs/nemotron-114m.toml").read_text().replace('"nemotron-114m"', '"nemotron-tiny"')
-    config.write_text(text)
+    out, config = small_data / "results.json", tiny_decoder(small_data)
     flags = ["--length", 8, "--steps", 2, "--warm-up", 1, "--rounds", 2, "--threads", 1]
     done = run("decoder.py", "--data", small_data, "--config", config, *flags, "--out", out)
     assert done.returncode == 0, done.stderr
@@ -51,9 +57,7 @@ def test_decoder(small_data):
 
 
 def test_generate(small_data):
-    out, config = small_data / "results.json", small_data / "tiny.toml"
-    text = (BENCH.parent / "configs/nemotron-114m.toml").read_text().replace('"nemotron-114m"', '"nemotron-tiny"')
-    config.write_text(text)
+    out, config = small_data / "results.json", tiny_decoder(small_data)
     flags = ["--count", 8, "--prompt", "The dog", "--rounds", 2, "--threads", 1, "--out", out]
     done = run("generate.py", "--data", small_data, "--config", config, *flags)
     assert done.returncode == 0, done.stderr
@@ -63,6 +67,17 @@ def test_generate(small_data):
         assert len(speeds) == 2 and min(speeds) > 0
         assert f"| {way} | " in done.stdout
     assert "--count 0: at least 1" in run("generate.py", "--count", 0).stderr
+
+
+def test_processes(small_data):
+    out, config = small_data / "results.json", tiny_decoder(small_data)
+    flags = ["--length", 8, "--steps", 2, "--warm-up", 1, "--rounds", 1, "--out", out]
+    done = run("processes.py", "--data", small_data, "--config", config, *flags)
+    assert done.returncode == 0, done.stderr
+    rates = json.loads(out.read_text())["tokens_per_second"]
+    assert list(rates) == ["1", "2"] and all(len(some) == 1 and some[0] > 0 for some in rates.values())
+    assert re.search(r"^\| 1 \| .* \| 1\.00 \(1\.00–1\.00\) \|\n\| 2 \| ", done.stdout, re.MULTILINE)
+    assert "--processes 0: at least 1" in run("processes.py", "--processes", 0).stderr
 
 
 def test_tokenizer(small_data):

@@ -182,6 +182,14 @@ TEST(IclSequences, NoTwoDrawsShareNumbers) {
   EXPECT_GT(seen.size(), drawn - 5);
 }
 
+TEST(IclSequences, SlicesOfAStepAreOneBatch) {
+  const auto y_of = [](std::int64_t sequences, std::int64_t slice) {
+    const IclSpec spec{.task = IclTask::linear, .points = 5, .sequences = sequences};
+    return draw(spec, 7, RandomStream::training, 1, slice).y;
+  };
+  EXPECT_TRUE(torch::equal(y_of(6, 0), torch::cat({y_of(3, 0), y_of(3, 1)})));
+}
+
 TEST(IclSequences, TokensInterleaveAndPredictionsSitAtX) {
   const auto x = torch::tensor({{1.0F, 3.0F, 5.0F}}), y = torch::tensor({{2.0F, 4.0F, 6.0F}});
   const auto tokens = icl_tokens(x, y);
@@ -210,7 +218,7 @@ TEST(IclSequences, BadSpecsAreRefused) {
   refused({.planted = PlantedValue{0, INFINITY}});
   refused({}, -1);
   refused({}, std::int64_t{1} << 32);
-  refused({}, 0, 1 << 24);
+  refused({.sequences = 4}, 0, std::int64_t{1} << 30);
   EXPECT_THROW(icl_task("icl-all"), std::invalid_argument);
   EXPECT_THROW(icl_sampler("fair"), std::invalid_argument);
 }

@@ -21,8 +21,8 @@ def test_run_folder_holds_what_is_documented(ssa, tiny):
     run = ssa.folder / "run"
     assert {p.name for p in run.iterdir()} == {"run.json", "metrics.jsonl", "log.txt", "checkpoints", "evals"}
     record = json.loads((run / "run.json").read_text())
-    keys = ["schema", "name", "version", "git", "torch", "score", "parameters", "created", "config", "data"]
-    assert list(record) == keys
+    keys = ["schema", "name", "version", "git", "torch", "score", "parameters", "processes", "created"]
+    assert list(record) == [*keys, "config", "data"]
     assert (record["schema"], record["name"], record["score"]) == (1, "run", "ssa")
     weights = load_file(run / "checkpoints/step-6/model.safetensors")
     assert record["parameters"] == sum(w.size for w in weights.values())

@@ -1,0 +1,43 @@
+// The processes that train one model together, as torchrun starts them: c10d over Gloo.
+#pragma once
+
+#include <torch/types.h>
+
+#include <memory>
+#include <vector>
+
+namespace ssa {
+
+/// All members are to be called by every process, in the same order; with one process they do
+/// nothing. They throw std::runtime_error naming the ranks that are gone. A process that gives no
+/// sign for 20 s, while the others wait for it or compute, ends them with a line that names it.
+class Processes {
+ public:
+  /// Joins those that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT tell of; where WORLD_SIZE is
+  /// not set this process is alone. Throws std::runtime_error naming the variable that is missing
+  /// or wrong, or if not all have come after a minute.
+  Processes();
+  ~Processes();
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  /// The process that writes the run folder.
+  bool is_first() const { return rank_ == 0; }
+
+  /// Makes each of these (contiguous) the sum over all processes, with the same bits in every one.
+  /// In buckets of 25 MB, as PyTorch's DistributedDataParallel has them.
+  void sum(const std::vector<torch::Tensor>& tensors);
+
+  /// Makes each of these (contiguous) what it is in the first process.
+  void broadcast(const std::vector<torch::Tensor>& tensors);
+
+ private:
+  struct Group;
+
+  int rank_ = 0, size_ = 1;
+  std::unique_ptr<Group> group_;  // null where this process is alone
+};
+
+}  // namespace ssa
