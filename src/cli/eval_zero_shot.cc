@@ -72,18 +72,19 @@ std::vector<FoundTask> find_tasks(const ChoiceArguments& arguments,
   return found;
 }
 
-/// TASK, number of the item, of the choice, its log-probability.
+/// TASK, number of the item, of the choice, its log-probability, whether the model would write it.
 void append_choices(std::string& text, const ChoiceResult& result) {
-  for (std::size_t item = 0; item < result.log_probabilities.size(); ++item) {
-    const auto& of_choices = result.log_probabilities[item];
+  for (std::size_t item = 0; item < result.likelihoods.size(); ++item) {
+    const auto& of_choices = result.likelihoods[item];
     for (std::size_t choice = 0; choice < of_choices.size(); ++choice) {
-      text += fmt::format("{}\t{}\t{}\t{:.9g}\n", result.name, item, choice, of_choices[choice]);
+      text += fmt::format("{}\t{}\t{}\t{:.9g}\t{:d}\n", result.name, item, choice,
+                          of_choices[choice].log_probability, of_choices[choice].greedy);
     }
   }
 }
 
 void print_result(const ChoiceResult& result, const Json& rows) {
-  const auto mean = [&](const char* metric) {
+  const auto mean = [&](std::string_view metric) {
     for (const Json& row : rows) {
       if (row.at("metric") == metric && row.at("predictor") == "model") {
         return fmt::format("{:.2f}", row.at("mean").get<double>());
@@ -92,12 +93,15 @@ void print_result(const ChoiceResult& result, const Json& rows) {
     return std::string("-");
   };
   const bool greedy = result.greedy;
+  std::string remarks = result.constant() ? "  always the same choice" : "";
+  for (const ChoiceResult::Answers& answers : result.answers) {
+    remarks += fmt::format("  {} {}", answers.metric->name, mean(answers.metric->name));
+  }
   fmt::print("{:<16} {:>7} {:>6} {:>9} {:>9} {:>11} {:>7} {:>9} {:>7}{}\n", result.name,
              mean("acc"), fmt::format("{:.2f}", rows[0].at("standard_error").get<double>()),
              mean("acc_norm"), mean("acc_bytes"), mean("perplexity"),
              greedy ? "-" : fmt::format("{:.2f}", 100 * result.chance),
-             greedy ? "-" : fmt::format("{:.2f}", 100 * result.majority()), result.items,
-             result.constant() ? "  always the same choice" : "");
+             greedy ? "-" : fmt::format("{:.2f}", 100 * result.majority()), result.items, remarks);
   std::fflush(stdout);
 }
 
@@ -110,7 +114,7 @@ Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& mod
   std::vector<std::string> missing;
   const std::vector<FoundTask> tasks = find_tasks(arguments, missing);
   Json rows = Json::array(), of_tasks = Json::array();
-  std::string choices = "task\titem\tchoice\tlog_probability\n";
+  std::string choices = "task\titem\tchoice\tlog_probability\tgreedy\n";
   fmt::print("\n{:<16} {:>7} {:>6} {:>9} {:>9} {:>11} {:>7} {:>9} {:>7}\n", "task", "acc", "+-",
              "acc_norm", "acc_bytes", "perplexity", "chance", "majority", "items");
   const auto start = Clock::now();

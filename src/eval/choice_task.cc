@@ -9,6 +9,7 @@
 
 #include "config/toml.h"
 #include "data/lines.h"
+#include "data/unicode.h"
 
 namespace ssa {
 namespace {
@@ -41,7 +42,29 @@ std::string filled(const std::string& text, const Json& item) {
   return out;
 }
 
-/// The item with {before} and {after}.
+/// Its length without the white space at its end.
+std::size_t trimmed_size(std::string_view utf8) {
+  std::size_t end = utf8.size();
+  while (end > 0) {
+    std::size_t begin = end - 1;
+    while (begin > 0 && (utf8[begin] & 0xC0) == 0x80) --begin;
+    if (char_class(first_code_point(utf8.substr(begin)).value) != CharClass::space) break;
+    end = begin;
+  }
+  return end;
+}
+
+std::string trimmed(std::string_view utf8) {
+  utf8 = utf8.substr(0, trimmed_size(utf8));
+  while (!utf8.empty()) {
+    const CodePoint point = first_code_point(utf8);
+    if (char_class(point.value) != CharClass::space) break;
+    utf8.remove_prefix(point.length);
+  }
+  return std::string(utf8);
+}
+
+/// The item with {before}, {after} and {rest}.
 Json with_parts(Json item, const ChoiceTask& task) {
   if (task.split_field.empty()) return item;
   const std::string text = text_of(field_of(item, task.split_field));
@@ -52,6 +75,7 @@ Json with_parts(Json item, const ChoiceTask& task) {
   }
   item["before"] = text.substr(0, at);
   item["after"] = text.substr(at + task.split_at.size());
+  item["rest"] = trimmed(text.substr(at + task.split_at.size()));
   return item;
 }
 
@@ -130,9 +154,40 @@ std::size_t largest(const std::vector<double>& values) {
   return std::ranges::max_element(values) - values.begin();
 }
 
+/// The metric's value of the choice that is predicted, against the right one that is nearest.
+double best_match(const AnswerMetric& metric, const ChoiceItem& item, std::size_t predicted) {
+  const std::vector<std::string> words = answer_words(item.texts[predicted]);
+  double best = 0;
+  for (const std::size_t right : item.right) {
+    best = std::max(best, metric.of(words, answer_words(item.texts[right])));
+  }
+  return best;
+}
+
 void count(std::vector<std::int64_t>& counts, std::size_t which) {
   if (counts.size() <= which) counts.resize(which + 1);
   ++counts[which];
+}
+
+void check_metrics(const ChoiceTask& task, const fs::path& file) {
+  if (task.metrics.empty()) return;
+  const auto refuse = [&](const std::string& reason) {
+    fail(fmt::format("{}: task.metrics {}", file.string(), reason));
+  };
+  const auto twice = [](std::vector<std::string> names) {
+    std::ranges::sort(names);
+    const auto found = std::ranges::adjacent_find(names);
+    return found == names.end() ? "" : *found;
+  };
+  if (task.greedy()) {
+    refuse("compares the predicted choice with the right ones, but task.label is missing");
+  }
+  if (const std::string same = twice(task.choices); !same.empty()) {
+    refuse(fmt::format("compares choices by their words, but task.choices has \"{}\" twice", same));
+  }
+  if (const std::string same = twice(task.metrics); !same.empty()) {
+    refuse(fmt::format("has \"{}\" twice", same));
+  }
 }
 
 }  // namespace
@@ -159,6 +214,7 @@ ChoiceTask read_choice_task(const fs::path& file) {
     fail(fmt::format("{}: task.label is missing, so that task.choices must be one template",
                      file.string()));
   }
+  check_metrics(task, file);
   return task;
 }
 
@@ -171,7 +227,7 @@ std::vector<ChoiceItem> read_choice_items(const ChoiceTask& task, const fs::path
 
 LikelihoodRequest encode_pair(const TextEncoder& encoder, TokenId begin, std::string context,
                               std::string continuation) {
-  const std::size_t end = context.find_last_not_of(' ') + 1;  // npos + 1 is 0
+  const std::size_t end = trimmed_size(context);
   continuation = context.substr(end) + continuation;
   context.resize(end);
   if (context.empty()) return {{begin}, encoder.encode_ordinary(continuation)};
@@ -206,11 +262,17 @@ ChoiceResult evaluate_choices(Model& model, const TextEncoder& encoder, TokenId 
   const std::vector<Likelihood> found = log_likelihoods(model, max_positions, requests, report);
 
   ChoiceResult result{.name = task.name, .greedy = task.greedy()};
-  std::size_t next = 0;
+  for (const AnswerMetric& metric : kAnswerMetrics) {
+    if (std::ranges::find(task.metrics, metric.name) != task.metrics.end()) {
+      result.answers.push_back({&metric});
+    }
+  }
+  auto next = found.begin();
   for (const ChoiceItem& item : items) {
     std::vector<double> sums, by_characters, by_bytes;
+    result.likelihoods.emplace_back(next, next + std::ssize(item.texts));
     for (const std::string& text : item.texts) {
-      const Likelihood& one = found[next++];
+      const Likelihood& one = *next++;
       if (result.greedy) result.right += one.greedy;
       sums.push_back(one.log_probability);
       by_characters.push_back(one.log_probability / static_cast<double>(count_characters(text)));
@@ -228,8 +290,12 @@ ChoiceResult evaluate_choices(Model& model, const TextEncoder& encoder, TokenId 
       result.right += is_right(sums);
       result.right_by_characters += is_right(by_characters);
       result.right_by_bytes += is_right(by_bytes);
+      for (ChoiceResult::Answers& answers : result.answers) {
+        const double value = best_match(*answers.metric, item, largest(sums));
+        answers.sum += value;
+        answers.squares += value * value;
+      }
     }
-    result.log_probabilities.push_back(std::move(sums));
   }
   result.chance /= static_cast<double>(result.items);
   return result;
@@ -238,14 +304,17 @@ ChoiceResult evaluate_choices(Model& model, const TextEncoder& encoder, TokenId 
 Json to_json(const ChoiceResult& result) {
   const auto n = static_cast<double>(result.items);
   Json rows = Json::array();
-  const auto add = [&](const char* metric, std::int64_t right) {
-    const double share = static_cast<double>(right) / n;
+  const auto add_mean = [&](std::string_view metric, double sum, double squares) {
+    const double mean = sum / n, variance = std::max(squares / n - mean * mean, 0.0);
     rows.push_back({{"text", result.name},
                     {"predictor", "model"},
                     {"metric", metric},
-                    {"mean", 100 * share},
-                    {"standard_error", 100 * std::sqrt(share * (1 - share) / std::max(n - 1, 1.0))},
+                    {"mean", 100 * mean},
+                    {"standard_error", 100 * std::sqrt(variance / std::max(n - 1, 1.0))},
                     {"items", result.items}});
+  };
+  const auto add = [&](std::string_view metric, std::int64_t right) {
+    add_mean(metric, static_cast<double>(right), static_cast<double>(right));
   };
   add("acc", result.right);
   if (result.greedy) {
@@ -257,6 +326,7 @@ Json to_json(const ChoiceResult& result) {
   } else {
     add("acc_norm", result.right_by_characters);
     add("acc_bytes", result.right_by_bytes);
+    for (const auto& [metric, sum, squares] : result.answers) add_mean(metric->name, sum, squares);
     for (const auto& [predictor, share] :
          {std::pair("chance", result.chance), std::pair("majority", result.majority())}) {
       rows.push_back({{"text", result.name},

@@ -11,18 +11,20 @@
 
 #include "config/field.h"
 #include "data/text_encoder.h"
+#include "eval/answer_metric.h"
 #include "eval/likelihood.h"
 #include "model/model.h"
 
 namespace ssa {
 
 /// In templates {field} stands for the value of an item's field; {before} and {after} for the parts
-/// of `split_field` around `split_at`; in `continuation` {choice} for the choice.
+/// of `split_field` around `split_at`, {rest} for {after} without white space around it; in
+/// `continuation` {choice} for the choice.
 struct ChoiceTask {
   static constexpr std::string_view kSection = "task";
 
   std::string name, file, split_field, split_at, label;
-  std::vector<std::string> context, choices, labels;
+  std::vector<std::string> context, choices, labels, metrics;
   std::string continuation = "{choice}";
 
   /// Whether the one continuation has to be what the model would write itself (LAMBADA).
@@ -39,7 +41,7 @@ struct ChoiceTask {
         &C::choices);
     visit(Field{.name = "continuation", .help = "template of what is scored after the context"},
           &C::continuation);
-    visit(Field{.name = "split_field", .help = "field that {before} and {after} come from"},
+    visit(Field{.name = "split_field", .help = "field that {before}, {after}, {rest} come from"},
           &C::split_field);
     visit(Field{.name = "split_at", .help = "what stands between them"}, &C::split_at);
     visit(Field{.name = "label",
@@ -50,6 +52,11 @@ struct ChoiceTask {
                 .help = "the label's values in the order of the choices; none: it "
                         "is the number, from 0"},
           &C::labels);
+    visit(Field{.name = "metrics",
+                .help = "beside acc: of the predicted choice's words against the right one's, the "
+                        "best of several",
+                .choices = answer_metric_names()},
+          &C::metrics);
   }
 };
 
@@ -68,8 +75,8 @@ struct ChoiceItem {
 std::vector<ChoiceItem> read_choice_items(const ChoiceTask& task,
                                           const std::filesystem::path& file);
 
-/// Context and continuation are encoded together, the context's trailing spaces belonging to the
-/// continuation, and cut where the context by itself ends; an empty context is `begin`
+/// Context and continuation are encoded together, the context's trailing white space belonging to
+/// the continuation, and cut where the context by itself ends; an empty context is `begin`
 /// (EleutherAI's lm-evaluation-harness, `_encode_pair`).
 LikelihoodRequest encode_pair(const TextEncoder& encoder, TokenId begin, std::string context,
                               std::string continuation);
@@ -85,7 +92,12 @@ struct ChoiceResult {
   std::vector<std::int64_t> labels = {};       ///< how often each is right (the first right one)
   double chance = 0;                           ///< mean of 1/choices
   double nats = 0;                             ///< greedy: −Σ log p
-  std::vector<std::vector<double>> log_probabilities = {};  ///< of each item's choices
+  struct Answers {
+    const AnswerMetric* metric;
+    double sum = 0, squares = 0;  ///< over items
+  };
+  std::vector<Answers> answers = {};                      ///< of the task's metrics
+  std::vector<std::vector<Likelihood>> likelihoods = {};  ///< of each item's choices
 
   double majority() const;  ///< share of the most frequent label
   bool constant() const;    ///< several labels, but one prediction
@@ -96,8 +108,8 @@ ChoiceResult evaluate_choices(
     const ChoiceTask& task, const std::vector<ChoiceItem>& items,
     const std::function<void(std::int64_t done, std::int64_t all)>& report = {});
 
-/// Rows of evals/zero-shot.json, in percent: acc, acc_norm and acc_bytes; acc and perplexity of
-/// greedy tasks.
+/// Rows of evals/zero-shot.json, in percent: acc, acc_norm, acc_bytes and the task's metrics; acc
+/// and perplexity of greedy tasks.
 Json to_json(const ChoiceResult& result);
 
 }  // namespace ssa

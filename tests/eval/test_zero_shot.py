@@ -3,11 +3,15 @@
 import csv
 import json
 import math
+import re
+import statistics
+import string
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import torch
-from test_language import encoder, theirs, trained  # noqa: F401
+from test_language import END, encoder, theirs, trained  # noqa: F401
 
 TASKS = {
     "science": (
@@ -16,6 +20,7 @@ TASKS = {
             {"question": "where is the dog?", "choices": ["on the mat", "the fish", "a bird sees it"], "label": 0},
             {"question": "what is in the water?", "choices": ["the cats and the dog on the hat", "fish"], "label": 1},
             {"question": "who looks?", "choices": ["they look .", "é ü", "look !"], "label": 2},
+            {"question": "the cats like the dog . " * 9, "choices": ["yes", "no it is a bird"], "label": 0},
         ],
     ),
     "truth": (
@@ -24,14 +29,14 @@ TASKS = {
     ),
     "schema": (
         'split_field = "sentence"\nsplit_at = "_"\ncontext = ["{before}{option1}", "{before}{option2}"]'
-        + '\nchoices = ["{after}", "{after}"]\nlabel = "answer"\nlabels = ["1", "2"]',
+        + '\nchoices = ["{rest}", "{rest}"]\nlabel = "answer"\nlabels = ["1", "2"]',
         [
-            {"sentence": "the dog sees _ on the mat.", "option1": "cats", "option2": "water", "answer": "1"},
+            {"sentence": "the dog sees _  on the mat. ", "option1": "cats", "option2": "water", "answer": "1"},
             {"sentence": "_ is in the water.", "option1": "the hat", "option2": "the fish", "answer": "2"},
         ],
     ),
     "entities": (
-        'split_field = "query"\nsplit_at = "@"\ncontext = ["{passage}"]\nchoices = ["{entities}"]\nlabel = "label"\n'
+        'split_field = "query"\nsplit_at = "@"\ncontext = ["{passage}\\n"]\nchoices = ["{entities}"]\nlabel = "label"\n'
         + 'continuation = "{before}{choice}{after}"',
         [
             {
@@ -48,15 +53,11 @@ TASKS = {
         [
             {"context": "the cats like the", "last": "dog"},
             {"context": "the dog likes the", "last": "zebra"},
+            {"context": "", "last": "look"},
             {"context": "the cats are on the mat and the dog is on the", "last": "hat"},
         ],
     ),
 }
-
-
-def filled(template, item):
-    before, _, after = item["sentence"].partition("_")
-    return template.format(**item | {"before": before, "after": after})
 
 
 def asked(name, item):
@@ -67,12 +68,12 @@ def asked(name, item):
     if name == "truth":
         return [f"{item['text']}\nAnswer: "] * 2, ["no", "yes"], ["no", "yes"], [int(item["answer"])]
     if name == "schema":
-        contexts = [filled("{before}{" + option + "}", item) for option in ("option1", "option2")]
-        after = [filled("{after}", item)] * 2
-        return contexts, after, after, [int(item["answer"]) - 1]
+        before, after = item["sentence"].split("_")
+        contexts = [before + item[option] for option in ("option1", "option2")]
+        return contexts, [after.strip()] * 2, [after.strip()] * 2, [int(item["answer"]) - 1]
     if name == "entities":
         queries = [item["query"].replace("@", entity) for entity in item["entities"]]
-        return [item["passage"]] * len(queries), item["entities"], queries, item["label"]
+        return [item["passage"] + "\n"] * len(queries), item["entities"], queries, item["label"]
     return [item["context"]], [item["last"]], [item["last"]], None
 
 
@@ -85,7 +86,8 @@ def log_likelihood(model, encode, context, continuation):
         context = context[:-spaces]
     whole, first = encode(context + continuation), encode(context)
     rest = whole[len(first) :]
-    logits = model(input_ids=torch.tensor([(first + rest)[:-1]])).logits[0, -len(rest) :].double().log_softmax(-1)
+    read = ((first or [END]) + rest)[:-1][-model.config.max_position_embeddings :]
+    logits = model(input_ids=torch.tensor([read])).logits[0, -len(rest) :].double().log_softmax(-1)
     target = torch.tensor(rest)
     return logits.gather(1, target[:, None]).sum().item(), bool((logits.argmax(1) == target).all())
 
@@ -143,10 +145,75 @@ def test_chance_majority_and_constant_predictions(tasks):
     means = {(row["text"], row["predictor"]): row["mean"] for row in record["rows"] if row["metric"] == "acc"}
     assert means["truth", "chance"] == 50
     assert means["truth", "majority"] == 75
-    assert means["science", "chance"] == pytest.approx(100 * (1 / 3 + 1 / 2 + 1 / 3) / 3)
+    assert means["science", "chance"] == pytest.approx(100 * (1 / 3 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
     assert record["tasks"][0]["constant"]  # the same question four times
     assert record["tasks"][0]["labels"] == [1, 3]
     assert "always the same choice" in done.stdout
+
+
+ANSWERS = [
+    ["The Dog!", "dog"],
+    ["a bird in the water", "bird, sees an 'water'"],
+    ["the dog", "a big dog of the house", "cats, a dog and a bird"],
+    ["the fish", "the mat"],
+    ["dog dog cat", "dog cat cat cat"],
+    ["the", "A !"],
+    ["an", "ant"],
+    ["Éa the\u2014mat", "éa \u2014\u00a0MAT"],
+    ["it's theirs", "its"],
+]
+
+
+def normalized(answer):
+    """SQuAD's script, by its definition."""
+    text = "".join(character for character in answer.lower() if character not in string.punctuation)
+    return re.sub(r"\b(a|an|the)\b", " ", text).split()
+
+
+def f1(predicted, right):
+    if not predicted or not right:
+        return float(predicted == right)
+    same = sum((Counter(predicted) & Counter(right)).values())
+    precision, recall = same / len(predicted), same / len(right)
+    return 2 * precision * recall / (precision + recall) if same else 0.0
+
+
+def test_answers_are_compared_by_their_words(tasks):
+    lines = 'context = ["who is it ?"]\nchoices = ["{answers}"]\nlabel = "label"\nmetrics = ["f1", "em"]\n'
+    (tasks.folder / "task.toml").write_text(f'[task]\nname = "x"\nfile = "x.jsonl"\n{lines}')
+
+    def evaluate(labels):
+        items = [{"answers": answers, "label": label} for answers, label in zip(ANSWERS, labels, strict=True)]
+        (tasks.folder / "x.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+        return tasks("eval", "run", "--suite", "zero-shot", "--tasks", "task.toml", "--choices", "choices.tsv").stdout
+
+    evaluate([0] * len(ANSWERS))
+    sums = [[] for _ in ANSWERS]
+    with (tasks.folder / "choices.tsv").open() as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            sums[int(row["item"])].append(float(row["log_probability"]))
+    predicted = [values.index(max(values)) for values in sums]
+    right = [[i for i in range(len(values)) if i != one] for values, one in zip(sums, predicted, strict=True)]
+    printed = evaluate(right)  # so that acc is 0
+    record = json.loads((tasks.folder / "run/evals/zero-shot.json").read_text())
+    rows = {row["metric"]: row for row in record["rows"] if row["predictor"] == "model"}
+    assert rows["acc"]["mean"] == 0
+    words = [[normalized(answer) for answer in answers] for answers in ANSWERS]
+    found = list(zip(words, predicted, right, strict=True))
+    values = {
+        "em": [float(of[one] in [of[i] for i in others]) for of, one, others in found],
+        "f1": [max(f1(of[one], of[i]) for i in others) for of, one, others in found],
+    }
+    assert values["f1"][:2] == [1, pytest.approx(2 / 3)]
+    assert values["f1"][3:] == [0, pytest.approx(4 / 7), 1, 0, pytest.approx(0.4), pytest.approx(2 / 3)]
+    for metric, of_items in values.items():
+        assert rows[metric]["mean"] == pytest.approx(100 * statistics.mean(of_items), rel=1e-12)
+        error = 100 * statistics.stdev(of_items) / math.sqrt(len(of_items))
+        assert rows[metric]["standard_error"] == pytest.approx(error, rel=1e-9)
+        assert f"{metric} {rows[metric]['mean']:.2f}" in printed
+
+
+HEAD = '[task]\nname = "x"\nfile = "truth.jsonl"\ncontext = ["{text}"]\n'
 
 
 @pytest.mark.parametrize(
@@ -155,6 +222,22 @@ def test_chance_majority_and_constant_predictions(tasks):
         ("tasks/truth.toml", '[task]\nname = "x"\n', "tasks/truth.toml: task.file is missing"),
         ("tasks/truth.toml", "[task]\nname = 3\n", "tasks/truth.toml:2: task.name"),
         ("tasks/truth.toml", '[task]\nnom = "x"\n', "tasks/truth.toml:2: unknown key task.nom"),
+        (
+            "tasks/truth.toml",
+            HEAD + 'choices = ["{answer}"]\nmetrics = ["f1"]\n',
+            "tasks/truth.toml: task.metrics compares the predicted choice with the right ones, but task.label is missing",
+        ),
+        (
+            "tasks/truth.toml",
+            HEAD + 'choices = ["{a}", "{a}"]\nlabel = "answer"\nmetrics = ["f1"]\n',
+            'tasks/truth.toml: task.metrics compares choices by their words, but task.choices has "{a}" twice',
+        ),
+        (
+            "tasks/truth.toml",
+            HEAD + 'choices = ["{a}", "{b}"]\nlabel = "answer"\nmetrics = ["f1", "em", "f1"]\n',
+            'tasks/truth.toml: task.metrics has "f1" twice',
+        ),
+        ("tasks/truth.toml", HEAD + 'metrics = ["rouge"]\n', "tasks/truth.toml:5: task.metrics"),
         ("truth.jsonl", "", "truth.jsonl: is empty"),
         ("truth.jsonl", "no\n", "truth.jsonl:1: is not a JSON object"),
         ("truth.jsonl", '{"text": "a", "answer": true}\n{"text": "a"}\n', 'truth.jsonl:2: field "answer" is missing'),
