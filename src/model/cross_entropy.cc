@@ -12,12 +12,31 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr std::int64_t kRowsAtATime = 256;
+constexpr std::int64_t kRowsAtATime = 512;  // logits of 50 257 ids: 51 MB in bfloat16
+constexpr std::int64_t kRowsInCache = 16;   // of those in float32: 3.2 MB
 
 struct Result {
   torch::Tensor losses;
   torch::Tensor d_hidden, d_embeddings;  ///< of the sum of the losses; undefined if not asked for
 };
+
+/// Writes the losses and, if asked, in place of the logits the gradients of their sum: softmax,
+/// less 1 at the target. A few rows at a time, which the caches hold from one operation to the
+/// next.
+void softmax_losses(const torch::Tensor& logits, const torch::Tensor& targets,
+                    const torch::Tensor& losses, bool with_gradients) {
+  for (std::int64_t begin = 0; begin < logits.size(0); begin += kRowsInCache) {
+    const std::int64_t count = std::min(kRowsInCache, logits.size(0) - begin);
+    const torch::Tensor some = logits.narrow(0, begin, count);
+    const torch::Tensor target = targets.narrow(0, begin, count).unsqueeze(1);
+    torch::Tensor logarithms = torch::log_softmax(some.to(losses.scalar_type()), 1);
+    losses.narrow(0, begin, count).copy_(-logarithms.gather(1, target).squeeze(1));
+    if (!with_gradients) continue;
+    torch::Tensor gradient = logarithms.exp_();
+    gradient.scatter_add_(1, target, torch::full_like(target, -1, gradient.options()));
+    some.copy_(gradient);
+  }
+}
 
 Result cross_entropy(const torch::Tensor& hidden, const torch::Tensor& embeddings,
                      const torch::Tensor& targets, bool with_gradients) {
@@ -38,20 +57,15 @@ Result cross_entropy(const torch::Tensor& hidden, const torch::Tensor& embedding
   for (std::int64_t begin = 0; begin < hidden.size(0); begin += kRowsAtATime) {
     const std::int64_t count = std::min(kRowsAtATime, hidden.size(0) - begin);
     const torch::Tensor part = rows.narrow(0, begin, count);
-    const torch::Tensor target = targets.narrow(0, begin, count).unsqueeze(1);
-    torch::Tensor logits = torch::mm(part, table.t()).to(type);
-    const torch::Tensor normaliser = logits.logsumexp(1, true);
-    result.losses.narrow(0, begin, count).copy_((normaliser - logits.gather(1, target)).squeeze(1));
+    const torch::Tensor logits = torch::mm(part, table.t());
+    softmax_losses(logits, targets.narrow(0, begin, count), result.losses.narrow(0, begin, count),
+                   with_gradients);
     if (!with_gradients) continue;
-    // Of the logits: softmax, less 1 at the target.
-    torch::Tensor gradient = logits.sub_(normaliser).exp_();
-    gradient.scatter_add_(1, target, torch::full_like(normaliser, -1));
-    gradient = gradient.to(product_type);
-    result.d_hidden.narrow(0, begin, count).copy_(torch::mm(gradient, table));
+    result.d_hidden.narrow(0, begin, count).copy_(torch::mm(logits, table));
     if (product_type == embeddings.scalar_type()) {
-      result.d_embeddings.addmm_(gradient.t(), part);
+      result.d_embeddings.addmm_(logits.t(), part);
     } else {
-      result.d_embeddings.add_(torch::mm(gradient.t(), part));
+      result.d_embeddings.add_(torch::mm(logits.t(), part));
     }
   }
   return result;
