@@ -168,13 +168,16 @@ void add_attention(Json& metrics, const Json& evaluation, const std::string& ori
   }
 }
 
-/// Of a step, from the last training line of metrics.jsonl: the machine's time, whatever else it
-/// did.
-void add_training_time(Json& metrics, const fs::path& run) {
+/// From the last lines of metrics.jsonl: the loss of the last validation, and of a step the
+/// machine's time, whatever else it did.
+void add_training(Json& metrics, const fs::path& run) {
   const fs::path file = run / "metrics.jsonl";
   std::istringstream lines(read_text(file));
   for (std::string line; std::getline(lines, line);) {
     const Json values = Json::parse(line);
+    if (values.contains("validation")) {
+      metrics["training/validation-loss"] = number(values["validation"], "loss", file.string());
+    }
     if (!values.contains("seconds")) continue;
     metrics["training/milliseconds-per-step"] =
         1000 * number(values, "seconds", file.string()) /
@@ -258,7 +261,7 @@ CellResult collect_result(const Cell& cell, const fs::path& folder, const std::s
     place[metric_key(row, origin)] = number(row, "mean", origin);
   }
   add_attention(r.metrics, values, origin);
-  add_training_time(r.metrics, folder / cell.run());
+  add_training(r.metrics, folder / cell.run());
   r.score_parameters = score_parameters(values, origin);
   return r;
 }

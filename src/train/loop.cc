@@ -13,6 +13,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "config/version.h"
+#include "data/file_hash.h"
 #include "model/autocast.h"
 #include "model/model.h"
 #include "op/attention.h"
@@ -60,9 +62,18 @@ void require_same_run(const Run& run, const Config& config) {
 /// What a step trains on depends on it.
 void require_same_processes(const Run& run, int processes) {
   const auto before = run.record.value("processes", 1);
-  if (before == processes) return;
+  if (before == processes || checkpoint_steps(run.folder).empty()) return;
   throw std::runtime_error(fmt::format("{}: {} processes train this run, but {} want to go on",
                                        run.folder.string(), before, processes));
+}
+
+/// Threads are each process's own.
+void require_same_in_all(Processes& processes, Config config, const TrainOptions& options,
+                         const Json& data) {
+  config.train.threads = 0;
+  const std::string all = fmt::format("{} {} {} {} {} {}", to_json(config).dump(), data.dump(),
+                                      options.stop_at, options.resume, version(), git_id());
+  processes.require_same(hash_text(all), "config, flags, data or program");
 }
 
 bool due(std::int64_t step, std::int64_t interval, std::int64_t steps) {
@@ -136,7 +147,7 @@ class Trainer {
 
   void say(const std::string& line);
   void say_what_runs();
-  bool asked_to_stop(const StopSignals& signals);
+  bool asked_to_stop();
   torch::Tensor loss_of(const Batch& batch);
   double accumulate_gradients();
   void take_step();
@@ -159,6 +170,8 @@ class Trainer {
   TrainerState state_;
   std::int64_t saved_step_ = -1;
   bool said_what_runs_ = false;
+  StopSignals signals_;
+  int signal_ = 0;  // that any process has received
   Clock::time_point started_;
   std::int64_t tokens_ = 0;       // since the last line of metrics
   double seconds_at_line_ = 0.0;  // training time then
@@ -198,10 +211,13 @@ void Trainer::say(const std::string& line) {
 }
 
 /// The same in every process: a signal may have reached one of them before the others.
-bool Trainer::asked_to_stop(const StopSignals& signals) {
-  const torch::Tensor received = torch::tensor(signals.received() != 0 ? 1.0F : 0.0F);
-  processes_.sum({received});
-  return received.item<float>() > 0 || (stop_at_ > 0 && state_.step >= stop_at_);
+bool Trainer::asked_to_stop() {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const torch::Tensor received = torch::tensor(signals_.received() == signal ? 1.0F : 0.0F);
+    processes_.sum({received});
+    if (received.item<float>() > 0) signal_ = signal;
+  }
+  return signal_ != 0 || (stop_at_ > 0 && state_.step >= stop_at_);
 }
 
 double Trainer::seconds() const {
@@ -375,8 +391,7 @@ TrainOutcome Trainer::run() {
   seconds_at_line_ = state_.seconds;
   model_->train();
   model_->recompute_blocks(config_.train.recompute);
-  const StopSignals signals;
-  while (state_.step < steps && !asked_to_stop(signals)) {
+  while (state_.step < steps && !asked_to_stop()) {
     take_step();
     // A stopped run must not validate or log more than an uninterrupted one does at this step.
     if (due(state_.step, config_.train.eval_interval, steps)) validate();
@@ -386,7 +401,8 @@ TrainOutcome Trainer::run() {
   const bool finished = state_.step == steps;
   say(fmt::format("{} step {} after {:.1f} s: {}", finished ? "finished" : "stopped after",
                   state_.step, seconds(), checkpoint_folder(folder_, state_.step).string()));
-  return {state_.step, finished, finished ? 0 : signals.received(), seconds()};
+  processes_.meet();  // the others wait for the first one's last validation and checkpoint
+  return {state_.step, finished, finished ? 0 : signal_, seconds()};
 }
 
 }  // namespace
@@ -398,6 +414,7 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
   shared.train.accumulation *= processes.size();
   auto task = make_task(shared);  // before there is a folder: it may refuse the model
   auto model = make_model(config.model, static_cast<std::uint64_t>(config.train.seed));
+  require_same_in_all(processes, config, options, task->data());
   if (!processes.is_first()) {
     return Trainer(config, options, processes, std::move(task), std::move(model)).run();
   }
@@ -413,7 +430,7 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
   Trainer trainer(config, options, processes, std::move(task), std::move(model));
   if (options.resume) {
     trainer.load_newest_checkpoint();
-    update_run(run, config);
+    update_run(run, config, processes.size());
   }
   return trainer.run();
 }

@@ -22,8 +22,8 @@ struct TrainOptions {
 struct TrainOutcome {
   std::int64_t step = 0;  ///< steps done
   bool finished = false;  ///< all of config.train.steps are done
-  int signal = 0;         ///< SIGINT or SIGTERM that stopped it (state saved); 0 = none
-  double seconds = 0;     ///< training time, earlier parts of a resumed run included
+  int signal = 0;      ///< SIGINT or SIGTERM to any process that stopped it (state saved); 0 = none
+  double seconds = 0;  ///< training time, earlier parts of a resumed run included
 };
 
 /// Trains and returns when all steps are done, stop_at is reached, or a first SIGINT or SIGTERM
@@ -33,9 +33,9 @@ struct TrainOutcome {
 ///
 /// A resumed run continues bit for bit where the thread count is the same.
 ///
-/// In several processes (train/processes.h) each takes config.train.accumulation batches a step;
-/// the first one alone validates and touches the folder. Steps are those of one process with as
-/// many times the accumulation, but for rounding.
+/// In several processes (train/processes.h), which must be started alike, each takes
+/// config.train.accumulation batches a step; the first one alone validates and touches the folder.
+/// Steps are those of one process with as many times the accumulation, but for rounding.
 TrainOutcome train(const Config& config, const TrainOptions& options);
 
 }  // namespace ssa

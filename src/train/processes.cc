@@ -9,8 +9,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -57,18 +57,16 @@ int number(const char* name, int least, int most) {
   return value;
 }
 
-bool is_set(const char* name, const char* value) {
-  const char* found = std::getenv(name);
-  return found != nullptr && std::string_view(found) == value;
+/// torchrun keeps a store for its processes; without it the first process does.
+bool torchrun_keeps_store() {
+  const char* said = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
+  return said != nullptr && std::string_view(said) == "True";
 }
 
-/// torchrun keeps a store for its processes; without it the first process does.
-bool torchrun_keeps_store() { return is_set("TORCHELASTIC_USE_AGENT_STORE", "True"); }
-
 /// Keys of an earlier attempt of torchrun's are not those of this one.
-Store connect_store(int rank, int size) {
+Store connect_store(const std::string& address, int port, int rank, int size) {
   c10d::TCPStoreOptions options;
-  options.port = static_cast<std::uint16_t>(number("MASTER_PORT", 1, 65535));
+  options.port = static_cast<std::uint16_t>(port);
   options.isServer = rank == 0 && !torchrun_keeps_store();
   options.numWorkers = size;
   options.waitWorkers = false;
@@ -76,7 +74,14 @@ Store connect_store(int rank, int size) {
   const char* attempt = std::getenv("TORCHELASTIC_RESTART_COUNT");
   return c10::make_intrusive<c10d::PrefixStore>(
       fmt::format("ssa/{}", attempt == nullptr ? "0" : attempt),
-      c10::make_intrusive<c10d::TCPStore>(variable("MASTER_ADDR"), options));
+      c10::make_intrusive<c10d::TCPStore>(address, options));
+}
+
+[[noreturn]] void fail_to_join(int rank, int size, const std::string& what) {
+  throw std::runtime_error(fmt::format(
+      "rank {} could not join the {} processes at {}:{}: {} (GLOO_SOCKET_IFNAME names the network "
+      "interface where the host name does not lead to it)",
+      rank, size, variable("MASTER_ADDR"), variable("MASTER_PORT"), what));
 }
 
 std::string name_ranks(const std::vector<int>& ranks) {
@@ -84,18 +89,55 @@ std::string name_ranks(const std::vector<int>& ranks) {
                            : fmt::format("ranks {} are gone", fmt::join(ranks, ", "));
 }
 
+/// What the thread that talks to the store has heard; shared, for that thread may outlive the rest:
+/// a store that is silent is waited for without end.
+struct Board {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::int64_t> beats;  // of every rank, as the store last said
+  std::int64_t answers = 0;
+  bool closed = false;
+
+  bool wait_a_beat(std::unique_lock<std::mutex>& lock) {
+    return changed.wait_for(lock, kBeat, [this] { return closed; });
+  }
+};
+
+std::string beats_of(std::size_t rank) { return fmt::format("beats/{}", rank); }
+
+void exchange_beats(const std::shared_ptr<Board>& board, const Store& store, int rank) {
+  std::unique_lock lock(board->mutex);
+  std::vector<std::int64_t> beats(board->beats.size());
+  while (!board->wait_a_beat(lock)) {
+    lock.unlock();
+    try {
+      store->add(beats_of(rank), 1);
+      for (std::size_t i = 0; i < beats.size(); ++i) beats[i] = store->add(beats_of(i), 0);
+    } catch (const std::exception&) {
+      return;  // a connection that is broken stays so
+    }
+    lock.lock();
+    board->beats = beats;
+    ++board->answers;
+  }
+}
+
 /// Once a second every process counts up a number in the store and looks at the others' numbers.
 /// Time is counted in a process's own beats: if all were suspended, none is gone.
 class Heartbeat {
  public:
   Heartbeat(Store store, int rank, int size)
-      : store_(std::move(store)), rank_(rank), others_(size), thread_([this] { beat(); }) {}
+      : board_(std::make_shared<Board>()), rank_(rank), others_(size) {
+    board_->beats.resize(size);
+    std::thread(exchange_beats, board_, std::move(store), rank).detach();
+    thread_ = std::thread([this] { count(); });
+  }
   ~Heartbeat() {
     {
-      const std::scoped_lock lock(mutex_);
-      stopped_ = true;
+      const std::scoped_lock lock(board_->mutex);
+      board_->closed = true;
     }
-    changed_.notify_all();
+    board_->changed.notify_all();
     thread_.join();
   }
   Heartbeat(const Heartbeat&) = delete;
@@ -103,13 +145,14 @@ class Heartbeat {
 
   /// After an operation failed: waits until it is seen who is gone; "" if nobody is.
   std::string who_is_gone() {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(board_->mutex);
     const auto seen = [this] { return !gone(kMissedAfterFailure).empty(); };
-    changed_.wait_for(lock, kBeat * (kMissedAfterFailure + 3), seen);
+    board_->changed.wait_for(lock, kBeat * (kMissedAfterFailure + 3), seen);
     const std::string found = gone(kMissedAfterFailure);
     // The store goes with the process that keeps it: the others are to see in it what this one saw.
     if (rank_ == 0 && !torchrun_keeps_store()) {
-      changed_.wait_for(lock, kBeat * kMissedAfterFailure, [this] { return stopped_; });
+      board_->changed.wait_for(lock, kBeat * kMissedAfterFailure,
+                               [this] { return board_->closed; });
     }
     return found;
   }
@@ -120,42 +163,27 @@ class Heartbeat {
     int missed = 0;
   };
 
-  void beat() {
-    while (true) {
-      std::unique_lock lock(mutex_);
-      if (changed_.wait_for(lock, kBeat, [this] { return stopped_; })) return;
-      lock.unlock();
-      const std::optional<std::vector<std::int64_t>> beats = exchange();
-      lock.lock();
-      store_missed_ = beats ? 0 : store_missed_ + 1;
-      for (std::size_t i = 0; beats && i < others_.size(); ++i) {
-        const bool moved = (*beats)[i] != others_[i].beats;
-        others_[i] = {(*beats)[i], moved ? 0 : others_[i].missed + 1};
+  void count() {
+    std::unique_lock lock(board_->mutex);
+    while (!board_->wait_a_beat(lock)) {
+      const bool answered = board_->answers != answers_;
+      answers_ = board_->answers;
+      unanswered_ = answered ? 0 : unanswered_ + 1;
+      for (std::size_t i = 0; answered && i < others_.size(); ++i) {
+        const bool moved = board_->beats[i] != others_[i].beats;
+        others_[i] = {board_->beats[i], moved ? 0 : others_[i].missed + 1};
       }
-      const std::string lost = stopped_ ? "" : gone(kMissed);
-      lock.unlock();
-      changed_.notify_all();
+      board_->changed.notify_all();
+      // A torchrun that is suspended says nothing of the processes.
+      const std::string lost = unanswered_ > 0 && torchrun_keeps_store() ? "" : gone(kMissed);
       if (lost.empty()) continue;
       // The thread that trains may wait for it in the middle of an operation: there is no way back.
-      fmt::print(stderr, "ssa: rank {}: {}: no sign of it for {} s; checkpoints are whole\n", rank_,
+      fmt::print(stderr,
+                 "ssa: {}: no sign of it for {} s; this process stops too, checkpoints are whole\n",
                  lost, kMissed);
       std::_Exit(EXIT_FAILURE);
     }
   }
-
-  /// This one's beat, then everybody's; none if the store does not answer.
-  std::optional<std::vector<std::int64_t>> exchange() {
-    try {
-      store_->add(key(rank_), 1);
-      std::vector<std::int64_t> beats;
-      for (std::size_t i = 0; i < others_.size(); ++i) beats.push_back(store_->add(key(i), 0));
-      return beats;
-    } catch (const std::exception&) {
-      return std::nullopt;
-    }
-  }
-
-  static std::string key(std::size_t rank) { return fmt::format("beats/{}", rank); }
 
   std::string gone(int missed) const {
     std::vector<int> ranks;
@@ -163,17 +191,15 @@ class Heartbeat {
       if (others_[i].missed >= missed) ranks.push_back(static_cast<int>(i));
     }
     if (!ranks.empty()) return name_ranks(ranks);
-    if (store_missed_ < missed) return "";
+    if (unanswered_ < missed) return "";
     return torchrun_keeps_store() ? "torchrun is gone" : name_ranks({0});
   }
 
-  Store store_;
+  std::shared_ptr<Board> board_;
   int rank_;
   std::vector<Other> others_;
-  int store_missed_ = 0;
-  bool stopped_ = false;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  std::int64_t answers_ = 0;
+  int unanswered_ = 0;  // beats since the store's last answer
   std::thread thread_;
 };
 
@@ -187,17 +213,24 @@ struct Processes::Group {
   void finish(const std::vector<c10::intrusive_ptr<c10d::Work>>& begun) {
     try {
       for (const auto& work : begun) work->wait();
+    } catch (const c10::Error& error) {
+      fail(error.what_without_backtrace());
     } catch (const std::exception& error) {
-      const std::string gone = heartbeat.who_is_gone();
-      throw std::runtime_error(
-          gone.empty() ? fmt::format("the processes could not reach each other: {}", error.what())
-                       : fmt::format("{}: this process stops too; checkpoints are whole", gone));
+      fail(error.what());
     }
+  }
+
+  [[noreturn]] void fail(const std::string& what) {
+    const std::string gone = heartbeat.who_is_gone();
+    throw std::runtime_error(
+        gone.empty() ? fmt::format("the processes could not reach each other: {}", what)
+                     : fmt::format("{}: this process stops too, checkpoints are whole", gone));
   }
 };
 
 Processes::Processes() {
-  if (std::getenv("WORLD_SIZE") == nullptr) return;
+  const char* size = std::getenv("WORLD_SIZE");
+  if (size == nullptr || *size == '\0') return;
   size_ = number("WORLD_SIZE", 1, 1 << 16);
   if (size_ == 1) return;
   rank_ = number("RANK", 0, size_ - 1);
@@ -205,8 +238,10 @@ Processes::Processes() {
   // missed.
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*replace=*/0);
   c10::initLogging();
+  const int port = number("MASTER_PORT", 1, 65535);
+  const std::string address = variable("MASTER_ADDR");
   try {
-    const Store store = connect_store(rank_, size_);
+    const Store store = connect_store(address, port, rank_, size_);
     const auto options = c10d::ProcessGroupGloo::Options::create(kJoinTimeout);
     const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
     options->devices = {interface == nullptr
@@ -217,9 +252,9 @@ Processes::Processes() {
     // A connection of its own: the store serves one call at a time on each.
     group_.reset(new Group{std::move(gloo), {store->clone(), rank_, size_}});
   } catch (const c10::Error& error) {
-    throw std::runtime_error(fmt::format("rank {} could not join the {} processes at {}:{}: {}",
-                                         rank_, size_, variable("MASTER_ADDR"),
-                                         variable("MASTER_PORT"), error.what_without_backtrace()));
+    fail_to_join(rank_, size_, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    fail_to_join(rank_, size_, error.what());
   }
 }
 
@@ -251,9 +286,9 @@ void Processes::sum(const std::vector<torch::Tensor>& tensors) {
   }
   group_->finish(begun);
   for (std::size_t i = 0; i < buckets.size(); ++i) {
-    if (buckets[i].size() == 1) continue;  // was summed where it lies
     std::int64_t first = 0;
     for (const torch::Tensor& tensor : buckets[i]) {
+      if (tensor.data_ptr() == flat[i].data_ptr()) continue;  // was summed where it lies
       tensor.copy_(flat[i].narrow(0, first, tensor.numel()).view_as(tensor));
       first += tensor.numel();
     }
@@ -269,5 +304,19 @@ void Processes::broadcast(const std::vector<torch::Tensor>& tensors) {
   }
   group_->finish(begun);
 }
+
+void Processes::require_same(std::uint64_t hash, const std::string& what) {
+  const torch::Tensor first = torch::tensor(static_cast<std::int64_t>(hash));
+  broadcast({first});
+  const bool same = first.item<std::int64_t>() == static_cast<std::int64_t>(hash);
+  const torch::Tensor others = torch::tensor(same ? 0.0F : 1.0F);
+  sum({others});
+  if (others.item<float>() == 0) return;
+  throw std::runtime_error(fmt::format(
+      "the processes were not started alike: {} of {} differ from rank 0 in {}{}",
+      others.item<float>(), size_, what, same ? "" : fmt::format(", rank {} does", rank_)));
+}
+
+void Processes::meet() { sum({torch::zeros({1})}); }
 
 }  // namespace ssa

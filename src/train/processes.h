@@ -3,19 +3,23 @@
 
 #include <torch/types.h>
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace ssa {
 
-/// All members are to be called by every process, in the same order; with one process they do
-/// nothing. They throw std::runtime_error naming the ranks that are gone. A process that gives no
-/// sign for 20 s, while the others wait for it or compute, ends them with a line that names it.
+/// All members are to be called by every process, in the same order and with tensors of the same
+/// sizes; with one process they do nothing. They throw std::runtime_error naming the ranks that are
+/// gone. A process that gives no sign for 20 s, while the others wait for it or compute, ends them
+/// with a line that names it.
 class Processes {
  public:
-  /// Joins those that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT tell of; where WORLD_SIZE is
-  /// not set this process is alone. Throws std::runtime_error naming the variable that is missing
-  /// or wrong, or if not all have come after a minute.
+  /// Joins those that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT tell of, over the interface
+  /// that GLOO_SOCKET_IFNAME names, if it does; without WORLD_SIZE this process is alone. Throws
+  /// std::runtime_error naming the variable that is missing or wrong, or if not all have come after
+  /// a minute.
   Processes();
   ~Processes();
   Processes(const Processes&) = delete;
@@ -26,12 +30,18 @@ class Processes {
   /// The process that writes the run folder.
   bool is_first() const { return rank_ == 0; }
 
-  /// Makes each of these (contiguous) the sum over all processes, with the same bits in every one.
-  /// In buckets of 25 MB, as PyTorch's DistributedDataParallel has them.
+  /// Makes each of these the sum over all processes, with the same bits in every one. In buckets of
+  /// 25 MB, as PyTorch's DistributedDataParallel has them.
   void sum(const std::vector<torch::Tensor>& tensors);
 
   /// Makes each of these (contiguous) what it is in the first process.
   void broadcast(const std::vector<torch::Tensor>& tensors);
+
+  /// Throws in every process unless all of them say the same here; `what` names it.
+  void require_same(std::uint64_t hash, const std::string& what);
+
+  /// Returns when all have come.
+  void meet();
 
  private:
   struct Group;

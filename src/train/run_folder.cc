@@ -101,9 +101,10 @@ Run open_run(const fs::path& folder) {
   return {folder, name, config_from_json(record["config"], file.string()), std::move(record)};
 }
 
-void update_run(Run& run, const Config& config) {
+void update_run(Run& run, const Config& config, int processes) {
   run.config = config;
   run.record["config"] = to_json(config);
+  run.record["processes"] = processes;
   write_json(record_file(run.folder), run.record);
 }
 

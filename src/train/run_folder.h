@@ -36,7 +36,7 @@ void require_same_data(const Run& run, const Json& data);
 Run open_run(const std::filesystem::path& folder);
 
 /// Writes run.json again with another config (a resumed run may get more steps).
-void update_run(Run& run, const Config& config);
+void update_run(Run& run, const Config& config, int processes);
 
 /// Steps of the checkpoints in the folder, ascending.
 std::vector<std::int64_t> checkpoint_steps(const std::filesystem::path& run_folder);

@@ -162,7 +162,7 @@ TEST_F(ResultsFile, AreCollectedFromARunFolder) {
   std::ofstream(run / "run.json") << R"({"parameters": 38000})";
   std::ofstream(run / "metrics.jsonl") << R"({"step": 500, "loss": 1, "seconds": 3.5}
 {"step": 1000, "loss": 1, "seconds": 8}
-{"step": 1000, "validation": {"loss": 1}}
+{"step": 1000, "validation": {"loss": 1.25, "wrong": 0.5}}
 )";
   std::ofstream(run / "evals/icl-shift.json") << R"({"step": 1000,
    "score_parameters": [{"n": [1.5, 1.25], "b": [0.8]}], "rows": [
@@ -186,6 +186,7 @@ TEST_F(ResultsFile, AreCollectedFromARunFolder) {
   EXPECT_EQ(result.metrics.at("huge=100/last-layer/entropy"), 1.5);
   EXPECT_EQ(result.metrics.at("huge=100/last-layer/p-max"), 0.625);
   EXPECT_EQ(result.metrics.at("training/milliseconds-per-step"), 8.0);
+  EXPECT_EQ(result.metrics.at("training/validation-loss"), 1.25);
 
   append_result(file_, result);  // a value that is not finite survives the file as null
   EXPECT_TRUE(read_results(file_, cut_off_)[0].metrics.at("sigma=1000/40/wrong").is_null());
