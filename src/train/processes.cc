@@ -30,7 +30,7 @@ constexpr seconds kBeat{1};
 /// Beats without a sign after which a process counts as gone, when an operation has failed (a
 /// connection is closed: somebody is gone for sure) and when nothing else is wrong.
 constexpr int kMissedAfterFailure = 3;
-constexpr int kMissed = 20;
+constexpr int kMissed = 15;
 /// Operations wait longer than any checkpoint takes to be written: the beats tell who is gone.
 constexpr std::chrono::hours kOperationTimeout{24};
 
@@ -96,6 +96,7 @@ struct Board {
   std::condition_variable changed;
   std::vector<std::int64_t> beats;  // of every rank, as the store last said
   std::int64_t answers = 0;
+  bool broken = false;  // the store is gone
   bool closed = false;
 
   bool wait_a_beat(std::unique_lock<std::mutex>& lock) {
@@ -114,7 +115,9 @@ void exchange_beats(const std::shared_ptr<Board>& board, const Store& store, int
       store->add(beats_of(rank), 1);
       for (std::size_t i = 0; i < beats.size(); ++i) beats[i] = store->add(beats_of(i), 0);
     } catch (const std::exception&) {
-      return;  // a connection that is broken stays so
+      lock.lock();
+      board->broken = true;
+      return;
     }
     lock.lock();
     board->beats = beats;
@@ -174,13 +177,16 @@ class Heartbeat {
         others_[i] = {board_->beats[i], moved ? 0 : others_[i].missed + 1};
       }
       board_->changed.notify_all();
-      // A torchrun that is suspended says nothing of the processes.
-      const std::string lost = unanswered_ > 0 && torchrun_keeps_store() ? "" : gone(kMissed);
+      // A torchrun that is suspended is silent too. Whoever keeps the store may have ended because
+      // of another that it has seen to be gone.
+      const int patience = board_->broken ? kMissedAfterFailure : kMissed;
+      const bool suspended = torchrun_keeps_store() && unanswered_ > 0 && !board_->broken;
+      const std::string lost = suspended ? "" : gone(patience);
       if (lost.empty()) continue;
       // The thread that trains may wait for it in the middle of an operation: there is no way back.
       fmt::print(stderr,
                  "ssa: {}: no sign of it for {} s; this process stops too, checkpoints are whole\n",
-                 lost, kMissed);
+                 lost, patience);
       std::_Exit(EXIT_FAILURE);
     }
   }

@@ -12,7 +12,7 @@ namespace ssa {
 
 /// All members are to be called by every process, in the same order and with tensors of the same
 /// sizes; with one process they do nothing. They throw std::runtime_error naming the ranks that are
-/// gone. A process that gives no sign for 20 s, while the others wait for it or compute, ends them
+/// gone. A process that gives no sign for 15 s, while the others wait for it or compute, ends them
 /// with a line that names it.
 class Processes {
  public:

@@ -14,7 +14,13 @@ from test_zero_shot import TASKS, asked, tasks  # noqa: F401
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 REASON = "lm-evaluation-harness is not installed: pip install lm-eval==0.4.13 accelerate"
-hugging_face = pytest.importorskip("lm_eval.models.huggingface", reason=REASON)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed():
+    """In a fixture, for a file that skips as a whole has no tests, which is an error."""
+    pytest.importorskip("lm_eval", reason=REASON)
+
 
 PROJECT = Path(__file__).parents[2] / "configs/zero-shot"
 NATS_PER_TOKEN = 1e-5  # float32: a log-probability of 6 is known to 5e-7, logits to some 1e-6
@@ -139,7 +145,9 @@ ITEMS = {
 def harness(folder, run, length):
     """The harness's model of a run's last checkpoint. It reads no special tokens, as `ssa eval` does not."""
     (checkpoint,) = sorted((folder / run / "checkpoints").glob("step-*"), key=lambda path: int(path.name[5:]))[-1:]
-    return hugging_face.HFLM(
+    from lm_eval.models.huggingface import HFLM
+
+    return HFLM(
         pretrained=AutoModelForCausalLM.from_pretrained(checkpoint).eval(),
         tokenizer=PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), eos_token="</s>"),
         backend="causal",

@@ -156,7 +156,7 @@ def test_a_signal_to_torchrun_saves(ssa, tiny):
     "sent, victim", [(signal.SIGKILL, 1), (signal.SIGKILL, 0), (signal.SIGSTOP, 2), (signal.SIGSTOP, 0)]
 )
 def test_the_others_stop_and_name_the_rank_that_is_gone(ssa, tiny, sent, victim):
-    """Killed, or silent: then after 20 s. The checkpoint is whole and training goes on from it."""
+    """Killed, or silent: then after 15 s. The checkpoint is whole and training goes on from it."""
     flags = ["train", tiny, "--out", "run", "--checkpoint-interval", 5, "--log-interval", 5, "--eval-batches", 0]
     processes = start_ranks(ssa, *flags, "--steps", 1_000_000, count=3)
     wait_for((ssa.folder / "run/checkpoints/step-10").exists, processes)
