@@ -1,4 +1,5 @@
-// The first SIGINT or SIGTERM asks training to stop after its step; the second one kills.
+// The first SIGINT or SIGTERM asks training to stop after its step; one that comes later (0.25 s
+// and more) kills.
 #pragma once
 
 namespace ssa {

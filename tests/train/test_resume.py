@@ -173,6 +173,16 @@ def test_first_signal_saves_and_stops(ssa, tiny, sent, code):
     assert [line["step"] for line in lines if "loss" in line] == list(range(1, step + 3))
 
 
+def test_two_signals_of_one_cause_are_one(ssa, tiny):
+    process = ssa.start("train", tiny, "--out", "run", "--steps", 1_000_000, "--checkpoint-interval", 0)
+    wait_for_line(process, "step 2/")
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode in (130, 143)
+    assert len(list((ssa.folder / "run/checkpoints").iterdir())) == 1
+
+
 def test_second_signal_kills(ssa, tiny):
     """A step of a million slices does not end; the second signal ends it all the same."""
     process = ssa.start("train", tiny, "--out", "run", "--accumulation", 1_000_000)
