@@ -150,13 +150,19 @@ def rows(results: dict[str, list[dict]], length: int) -> list[str]:
     return out
 
 
-def main() -> int:
-    parser = parser_of(__doc__, rounds=3)
+def course_parser(description: str) -> argparse.ArgumentParser:
+    """With the options that `train` and `make_tokens` read."""
+    parser = parser_of(description, rounds=3)
     parser.add_argument("--text", default="web_and_books/books_valid.txt", help="below --data")
     parser.add_argument("--config", type=Path, default=SOURCE / "configs/nemotron-114m.toml")
     parser.add_argument("--length", type=int, default=1024, help="tokens of a sequence")
     parser.add_argument("--steps", type=int, default=5, help="of a round")
     parser.add_argument("--warm-up", type=int, default=2, help="steps before those, not timed")
+    return parser
+
+
+def main() -> int:
+    parser = course_parser(__doc__)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--one", help=argparse.SUPPRESS)  # a child process
     parser.add_argument("--tokens", help=argparse.SUPPRESS)

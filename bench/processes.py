@@ -18,8 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from decoder import make_tokens, train
-from program import SOURCE, parser_of, require_files, require_positive, spread
+from decoder import course_parser, make_tokens, train
+from program import require_files, require_positive, spread
 from ssa_attention.files import write_text
 
 
@@ -34,16 +34,13 @@ def tokens_per_second(options: argparse.Namespace, folder: Path, processes: int)
 
 
 def main() -> int:
-    parser = parser_of(__doc__, rounds=3)
-    parser.add_argument("--text", default="web_and_books/books_valid.txt", help="below --data")
-    parser.add_argument("--config", type=Path, default=SOURCE / "configs/nemotron-114m.toml")
-    parser.add_argument("--length", type=int, default=1024, help="tokens of a sequence")
-    parser.add_argument("--steps", type=int, default=5, help="of a round")
-    parser.add_argument("--warm-up", type=int, default=2, help="steps before those, not timed")
+    parser = course_parser(__doc__)
     parser.add_argument("--processes", type=int, default=2)
     parser.set_defaults(threads=1)
     options = parser.parse_args()
-    require_positive(parser, options, "length", "steps", "warm_up", "rounds", "processes")
+    require_positive(parser, options, "length", "steps", "warm_up", "rounds")
+    if options.processes < 2:
+        parser.error(f"--processes {options.processes}: at least 2, to stand beside one")
     require_files(parser, options.ssa, options.config, options.data / options.text)
     random.seed(0)
     counts = [1, options.processes]

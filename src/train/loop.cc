@@ -62,7 +62,9 @@ void require_same_run(const Run& run, const Config& config) {
 /// What a step trains on depends on it.
 void require_same_processes(const Run& run, int processes) {
   const auto before = run.record.value("processes", 1);
-  if (before == processes || checkpoint_steps(run.folder).empty()) return;
+  const auto steps = checkpoint_steps(run.folder);
+  const bool begun = !steps.empty() && steps.back() > 0;  // an imported run has step 0
+  if (before == processes || !begun) return;
   throw std::runtime_error(fmt::format("{}: {} processes train this run, but {} want to go on",
                                        run.folder.string(), before, processes));
 }
@@ -212,11 +214,12 @@ void Trainer::say(const std::string& line) {
 
 /// The same in every process: a signal may have reached one of them before the others.
 bool Trainer::asked_to_stop() {
-  for (const int signal : {SIGINT, SIGTERM}) {
-    const torch::Tensor received = torch::tensor(signals_.received() == signal ? 1.0F : 0.0F);
-    processes_.sum({received});
-    if (received.item<float>() > 0) signal_ = signal;
-  }
+  const int own = signals_.received();
+  const torch::Tensor received =
+      torch::tensor({own == SIGINT ? 1.0F : 0.0F, own == SIGTERM ? 1.0F : 0.0F});
+  processes_.sum({received});
+  if (received[0].item<float>() > 0) signal_ = SIGINT;
+  if (received[1].item<float>() > 0) signal_ = SIGTERM;
   return signal_ != 0 || (stop_at_ > 0 && state_.step >= stop_at_);
 }
 

@@ -77,7 +77,7 @@ def test_processes(small_data):
     rates = json.loads(out.read_text())["tokens_per_second"]
     assert list(rates) == ["1", "2"] and all(len(some) == 1 and some[0] > 0 for some in rates.values())
     assert re.search(r"^\| 1 \| .* \| 1\.00 \(1\.00–1\.00\) \|\n\| 2 \| ", done.stdout, re.MULTILINE)
-    assert "--processes 0: at least 1" in run("processes.py", "--processes", 0).stderr
+    assert "--processes 1: at least 2" in run("processes.py", "--processes", 1).stderr
 
 
 def test_tokenizer(small_data):

@@ -34,18 +34,16 @@ def with_answer_key(item):
     return {"choices": {"text": item["choices"], "label": letters}, "answerKey": letters[item["label"]]}
 
 
+def the_same(item):
+    return item, item
+
+
+SCIENCE = QUESTION, {"question": QUESTION["question"]} | with_answer_key(QUESTION)
+
 # task of the project: (the harness's file, an item as the project's file has it, the same as the harness's data set has it)
 ITEMS = {
-    "arc_easy": (
-        "arc/arc_easy.yaml",
-        QUESTION,
-        {"question": QUESTION["question"]} | with_answer_key(QUESTION),
-    ),
-    "arc_challenge": (
-        "arc/arc_challenge.yaml",
-        QUESTION,
-        {"question": QUESTION["question"]} | with_answer_key(QUESTION),
-    ),
+    "arc_easy": ("arc/arc_easy.yaml", *SCIENCE),
+    "arc_challenge": ("arc/arc_challenge.yaml", *SCIENCE),
     "openbookqa": (
         "openbookqa/openbookqa.yaml",
         {"question_stem": "the dog is on"} | QUESTION,
@@ -90,13 +88,11 @@ ITEMS = {
     ),
     "multirc": (
         "super_glue/multirc/default.yaml",
-        {"paragraph": SPEECH, "question": "who is it?", "answer": "the dog", "label": 1},
-        {"paragraph": SPEECH, "question": "who is it?", "answer": "the dog", "label": 1},
+        *the_same({"paragraph": SPEECH, "question": "who is it?", "answer": "the dog", "label": 1}),
     ),
     "piqa": (
         "piqa/piqa.yaml",
-        {"goal": "see a fish", "sol1": "look in the water .", "sol2": "look at 'the' \"mat\" .", "label": 0},
-        {"goal": "see a fish", "sol1": "look in the water .", "sol2": "look at 'the' \"mat\" .", "label": 0},
+        *the_same({"goal": "see a fish", "sol1": "look in the water .", "sol2": "look at 'the' \"mat\" .", "label": 0}),
     ),
     "record": (
         "super_glue/record/default.yaml",
@@ -125,8 +121,7 @@ ITEMS = {
     ),
     "winogrande": (
         "winogrande/default.yaml",
-        {"sentence": "the dog sees it as _  looks .", "option1": "the dog", "option2": "it", "answer": "1"},
-        {"sentence": "the dog sees it as _  looks .", "option1": "the dog", "option2": "it", "answer": "1"},
+        *the_same({"sentence": "the dog sees it as _  looks .", "option1": "the dog", "option2": "it", "answer": "1"}),
     ),
     "wsc": (
         "super_glue/wsc/default.yaml",

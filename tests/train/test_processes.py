@@ -87,7 +87,7 @@ def test_two_processes_are_one_of_twice_the_batch(ssa, tiny):
     assert json.loads((ssa.folder / "two/run.json").read_text())["processes"] == 2
 
 
-def test_texts_too_and_documents_in_order(language):
+def test_two_processes_on_texts(language):
     ssa = language([f"Birds see fish number {i}. They eat {i * i} of them." for i in range(300)])
     flags = ["train", "config.toml", "--steps", 10]
     ssa(*flags, "--out", "one", "--batch", 8)
@@ -121,6 +121,16 @@ def test_a_resumed_run_has_the_same_bits(ssa, tiny):
     assert all(np.array_equal(weight, parts[name]) for name, weight in whole.items())
     refused = ssa("train", "--out", "parts", "--resume", "--steps", 8, code=1).stderr
     assert "parts: 2 processes train this run, but 1 want to go on" in refused
+
+
+def test_a_run_without_steps_is_any_number_of_processes(ssa, tiny):
+    """One that `ssa import` made, or that was stopped before its first checkpoint."""
+    ssa("train", tiny, "--out", "run", "--stop-at", 1)
+    checkpoints = ssa.folder / "run/checkpoints"
+    (checkpoints / "step-1").rename(ssa.folder / "step-1")
+    torchrun(ssa, "train", "--out", "run", "--resume")
+    assert json.loads((ssa.folder / "run/run.json").read_text())["processes"] == 2
+    assert figures_of(ssa.folder / "run", "step")[-1] == 6
 
 
 def test_a_signal_to_torchrun_saves(ssa, tiny):
