@@ -60,6 +60,10 @@ def weights_of(run, step):
     return load_file(run / f"checkpoints/step-{step}/model.safetensors")
 
 
+def last_checkpoint(run):
+    return max((int(path.name.removeprefix("step-")) for path in run.glob("checkpoints/step-*")), default=0)
+
+
 def wait_for(condition, processes):
     deadline = time.monotonic() + 120
     while not condition():
@@ -169,7 +173,7 @@ def test_the_others_stop_and_name_the_rank_that_is_gone(ssa, tiny, sent, victim)
     """Killed, or silent: then after 15 s. The checkpoint is whole and training goes on from it."""
     flags = ["train", tiny, "--out", "run", "--checkpoint-interval", 5, "--log-interval", 5, "--eval-batches", 0]
     processes = start_ranks(ssa, *flags, "--steps", 1_000_000, count=3)
-    wait_for((ssa.folder / "run/checkpoints/step-10").exists, processes)
+    wait_for(lambda: last_checkpoint(ssa.folder / "run") >= 10, processes)  # each is gone soon: two are kept
     processes[victim].send_signal(sent)
     start = time.monotonic()
     try:
@@ -184,7 +188,7 @@ def test_the_others_stop_and_name_the_rank_that_is_gone(ssa, tiny, sent, victim)
     finally:
         processes[victim].kill()
         processes[victim].communicate()
-    step = max(int(path.name.removeprefix("step-")) for path in (ssa.folder / "run/checkpoints").glob("step-*"))
+    step = last_checkpoint(ssa.folder / "run")
     torchrun(ssa, "train", "--out", "run", "--resume", "--steps", step + 2, count=3)
     assert lines_of(ssa.folder / "run")[-1]["step"] == step + 2
 
