@@ -23,16 +23,19 @@ class LikelihoodScorer {
   void add(std::size_t number, const LikelihoodRequest& request, std::int64_t max_positions) {
     std::vector<TokenId> ids = request.context;
     ids.insert(ids.end(), request.continuation.begin(), request.continuation.end());
-    ids.pop_back();  // nothing comes after the last
-    const auto read = std::min(static_cast<std::int64_t>(ids.size()), max_positions);
-    packed_.tokens.insert(packed_.tokens.end(), ids.end() - read, ids.end());
-    packed_.end_sequence();
-    const auto end = static_cast<std::int64_t>(packed_.tokens.size());
-    const auto count = static_cast<std::int64_t>(request.continuation.size());
-    for (std::int64_t i = 0; i < count; ++i) {
-      packed_.wanted.push_back(end - count + i);
-      packed_.targets.push_back(request.continuation[i]);
-      owners_.push_back(number);
+    const auto size = static_cast<std::int64_t>(ids.size());
+    auto first = static_cast<std::int64_t>(request.context.size());
+    while (first < size) {  // more than once where the continuation is longer than a window
+      const std::int64_t end = std::min(size, first + max_positions);
+      const std::int64_t begin = std::max<std::int64_t>(0, end - 1 - max_positions);
+      packed_.tokens.insert(packed_.tokens.end(), ids.begin() + begin, ids.begin() + end - 1);
+      packed_.end_sequence();
+      const auto place = static_cast<std::int64_t>(packed_.tokens.size()) - end + 1;
+      for (; first < end; ++first) {
+        packed_.wanted.push_back(place + first - 1);
+        packed_.targets.push_back(ids[static_cast<std::size_t>(first)]);
+        owners_.push_back(number);
+      }
     }
   }
 
@@ -74,9 +77,6 @@ std::vector<Likelihood> log_likelihoods(
   for (std::size_t number = 0; number < requests.size(); ++number) {
     const LikelihoodRequest& request = requests[number];
     SSA_CHECK(!request.context.empty(), "a context of at least one token is needed");
-    SSA_CHECK(static_cast<std::int64_t>(request.continuation.size()) <= max_positions,
-              "a continuation of " << request.continuation.size()
-                                   << " tokens, but model.max_positions = " << max_positions);
     scorer.add(number, request, max_positions);
     if (!scorer.full() && number + 1 < requests.size()) continue;
     scorer.forward(results);

@@ -22,9 +22,10 @@ struct Likelihood {
 
 /// One for each request, in their order. Several are packed into a forward pass; `report` hears how
 /// many are done. A request of more than max_positions + 1 tokens loses the beginning of its
-/// context, as in EleutherAI's lm-evaluation-harness. Throws std::invalid_argument for a
-/// continuation of more than max_positions tokens, std::runtime_error for a result that is not
-/// finite.
+/// context, as in EleutherAI's lm-evaluation-harness. A continuation of more than max_positions
+/// tokens, which the harness refuses, is scored in windows of that many, each after the one token
+/// before it, as the harness scores whole texts. Throws std::runtime_error for a result that is
+/// not finite.
 std::vector<Likelihood> log_likelihoods(
     Model& model, std::int64_t max_positions, const std::vector<LikelihoodRequest>& requests,
     const std::function<void(std::int64_t done, std::int64_t all)>& report = {});

@@ -19,7 +19,7 @@ TASKS = {
         [
             {"question": "where is the dog?", "choices": ["on the mat", "the fish", "a bird sees it"], "label": 0},
             {"question": "what is in the water?", "choices": ["the cats and the dog on the hat", "fish"], "label": 1},
-            {"question": "who looks?", "choices": ["they look .", "é ü", "look !"], "label": 2},
+            {"question": "who looks?", "choices": ["they look .", "é ü", "look ! " * 40], "label": 2},
             {"question": "the cats like the dog . " * 9, "choices": ["yes", "no it is a bird"], "label": 0},
         ],
     ),
@@ -79,17 +79,24 @@ def asked(name, item):
 
 @torch.no_grad()
 def log_likelihood(model, encode, context, continuation):
-    """The harness's _encode_pair and _loglikelihood_tokens."""
+    """The harness's _encode_pair and _loglikelihood_tokens; the disjoint windows of its
+    get_rolling_token_windows where the continuation is longer than the model reads."""
     spaces = len(context) - len(context.rstrip())
     if spaces:
         continuation = context[-spaces:] + continuation
         context = context[:-spaces]
     whole, first = encode(context + continuation), encode(context)
     rest = whole[len(first) :]
-    read = ((first or [END]) + rest)[:-1][-model.config.max_position_embeddings :]
-    logits = model(input_ids=torch.tensor([read])).logits[0, -len(rest) :].double().log_softmax(-1)
-    target = torch.tensor(rest)
-    return logits.gather(1, target[:, None]).sum().item(), bool((logits.argmax(1) == target).all())
+    length = model.config.max_position_embeddings
+    joined = (first or [END]) + rest
+    total, greedy = 0.0, True
+    for begin in range(len(joined) - len(rest), len(joined), length):
+        target = torch.tensor(joined[begin : begin + length])
+        read = joined[: begin + len(target) - 1][-length:]
+        logits = model(input_ids=torch.tensor([read])).logits[0, -len(target) :].double().log_softmax(-1)
+        total += logits.gather(1, target[:, None]).sum().item()
+        greedy = greedy and bool((logits.argmax(1) == target).all())
+    return total, greedy
 
 
 @pytest.fixture
