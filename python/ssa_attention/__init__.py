@@ -4,7 +4,8 @@
     q = k = v = torch.randn(2, 8, 128, 64)
     out = ssa_attention.attention(q, k, v, score="ssa", causal=True)
 
-`attention` is the operator, `ssa_attention.nn` has modules that own trainable score parameters,
+`attention` is the operator, `ssa_attention.nn` has modules that own trainable score parameters, `ssa_attention.hf`
+puts them into the models of Hugging Face (import it by itself: it needs transformers),
 `scores()` lists the scoring functions. Import needs the torch that the library was built against.
 """
 

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from .operator import Kernel, ScoreParameter, _find_score, attention
+from .operator import Kernel, ScoreInfo, ScoreParameter, _find_score, attention
 
 Parametrization = Literal["softplus", "exp", "raw"]
 
@@ -23,6 +23,38 @@ def _to_raw(value: float, parametrization: Parametrization, param: ScoreParamete
     excess = value - param.module_lower
     # Inverse of softplus: log(exp(x) - 1), written so that a large x keeps its digits.
     return excess + math.log(-math.expm1(-excess))
+
+
+def _initial_weights(
+    info: ScoreInfo, parametrization: Parametrization, initial: Mapping[str, float]
+) -> dict[str, float]:
+    """The raw number of every parameter of the score, by name, where `initial` or the score's own values begin."""
+    if parametrization not in ("softplus", "exp", "raw"):
+        raise ValueError(f'parametrization must be "softplus", "exp" or "raw", got {parametrization!r}')
+    weights = {}
+    for param in info.params:
+        value = float(initial.get(param.name, param.initial))
+        lower = max(param.above, param.module_lower if parametrization == "softplus" else param.above)
+        if not lower < value < math.inf:
+            raise ValueError(f"initial {param.name} must be > {lower:g} ({parametrization}), got {value:g}")
+        weights[param.name] = _to_raw(value, parametrization, param)
+    return weights
+
+
+def _effective_values(owner: nn.Module, info: ScoreInfo, parametrization: Parametrization) -> list[Tensor]:
+    """What the raw parameters score_NAME of a module stand for, in the order that the operator wants."""
+    values = []
+    for param in info.params:
+        raw = getattr(owner, f"score_{param.name}")
+        if param.module_lower == -math.inf:
+            values.append(raw)
+        elif parametrization == "softplus":
+            values.append(param.module_lower + nn.functional.softplus(raw))
+        elif parametrization == "exp":
+            values.append(raw.exp())
+        else:
+            values.append(raw)
+    return values
 
 
 class ScoreParameters(nn.Module):
@@ -57,8 +89,6 @@ class ScoreParameters(nn.Module):
     ) -> None:
         super().__init__()
         info = _find_score(score)
-        if parametrization not in ("softplus", "exp", "raw"):
-            raise ValueError(f'parametrization must be "softplus", "exp" or "raw", got {parametrization!r}')
         names = [param.name for param in info.params]
         if isinstance(frozen, str):
             frozen = [frozen]
@@ -67,34 +97,20 @@ class ScoreParameters(nn.Module):
                 raise ValueError(f"{argument}: score {score!r} has the parameters {names}, not {unknown}")
         self.score = score
         self.parametrization: Parametrization = parametrization
-        self._params: tuple[ScoreParameter, ...] = info.params
+        self._info = info
+        weights = _initial_weights(info, parametrization, initial or {})
         for param in info.params:
-            value = float((initial or {}).get(param.name, param.initial))
-            lower = max(param.above, param.module_lower if parametrization == "softplus" else param.above)
-            if not lower < value < math.inf:
-                raise ValueError(f"initial {param.name} must be > {lower:g} ({parametrization}), got {value:g}")
-            raw = torch.full((heads if per_head else 1,), _to_raw(value, parametrization, param))
+            raw = torch.full((heads if per_head else 1,), weights[param.name])
             trained = param.trained if frozen is None else param.name not in frozen
             self.register_parameter(f"score_{param.name}", nn.Parameter(raw.float(), requires_grad=trained))
 
     def forward(self) -> list[Tensor]:
-        values = []
-        for param in self._params:
-            raw = getattr(self, f"score_{param.name}")
-            if param.module_lower == -math.inf:
-                values.append(raw)
-            elif self.parametrization == "softplus":
-                values.append(param.module_lower + nn.functional.softplus(raw))
-            elif self.parametrization == "exp":
-                values.append(raw.exp())
-            else:
-                values.append(raw)
-        return values
+        return _effective_values(self, self._info, self.parametrization)
 
     @torch.no_grad()
     def values(self) -> dict[str, Tensor]:
         """Effective values by name, each (heads) or (1): what a training log should show."""
-        return {param.name: value.clone() for param, value in zip(self._params, self(), strict=True)}
+        return {param.name: value.clone() for param, value in zip(self._info.params, self(), strict=True)}
 
     def _apply(self, fn, recurse=True):
         # model.bfloat16() would round n and b to three digits; the operator wants them in float32.
@@ -108,7 +124,7 @@ class ScoreParameters(nn.Module):
         return super()._apply(keep_precision, recurse)
 
     def extra_repr(self) -> str:
-        sizes = {p.name: getattr(self, f"score_{p.name}").numel() for p in self._params}
+        sizes = {p.name: getattr(self, f"score_{p.name}").numel() for p in self._info.params}
         return f"score={self.score!r}, parametrization={self.parametrization!r}, sizes={sizes}"
 
 

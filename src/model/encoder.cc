@@ -128,28 +128,30 @@ std::vector<std::pair<std::string, torch::Tensor>> Encoder::named_weights() cons
 
 Json Encoder::hugging_face_config() const {
   const ModelConfig& c = config_;
-  const bool is_roberta = c.score == "softmax" && c.mlp && c.norm == "layer" && c.residual &&
-                          !c.causal && c.token_types > 0 && c.key_value_heads() == c.heads;
+  const bool is_roberta = c.mlp && c.norm == "layer" && c.residual && !c.causal &&
+                          c.token_types > 0 && c.key_value_heads() == c.heads;
   if (!is_roberta) return nullptr;
   // The model knows no ids of beginning and end; Hugging Face's defaults would be other tokens.
-  return {{"architectures", Json::array({"RobertaForMaskedLM"})},
-          {"model_type", "roberta"},
-          {"vocab_size", c.vocabulary},
-          {"hidden_size", c.width},
-          {"num_hidden_layers", c.layers},
-          {"num_attention_heads", c.heads},
-          {"intermediate_size", c.hidden_width()},
-          {"hidden_act", hugging_face_activation(c.activation)},
-          {"max_position_embeddings", c.pad_id + 1 + c.max_positions},
-          {"type_vocab_size", c.token_types},
-          {"pad_token_id", c.pad_id},
-          {"bos_token_id", nullptr},
-          {"eos_token_id", nullptr},
-          {"layer_norm_eps", c.norm_epsilon},
-          {"hidden_dropout_prob", c.dropout},
-          {"attention_probs_dropout_prob", c.dropout},
-          {"initializer_range", c.init_std},
-          {"tie_word_embeddings", true}};
+  Json config = {{"architectures", Json::array({"RobertaForMaskedLM"})},
+                 {"model_type", "roberta"},
+                 {"vocab_size", c.vocabulary},
+                 {"hidden_size", c.width},
+                 {"num_hidden_layers", c.layers},
+                 {"num_attention_heads", c.heads},
+                 {"intermediate_size", c.hidden_width()},
+                 {"hidden_act", hugging_face_activation(c.activation)},
+                 {"max_position_embeddings", c.pad_id + 1 + c.max_positions},
+                 {"type_vocab_size", c.token_types},
+                 {"pad_token_id", c.pad_id},
+                 {"bos_token_id", nullptr},
+                 {"eos_token_id", nullptr},
+                 {"layer_norm_eps", c.norm_epsilon},
+                 {"hidden_dropout_prob", c.dropout},
+                 {"attention_probs_dropout_prob", c.dropout},
+                 {"initializer_range", c.init_std},
+                 {"tie_word_embeddings", true}};
+  write_score(c, config);
+  return config;
 }
 
 }  // namespace ssa

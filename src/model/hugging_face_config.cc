@@ -139,7 +139,30 @@ ModelConfig roberta(const Reader& in) {
   return model;
 }
 
+void read_score(const Reader& in, ModelConfig& model) {
+  // "sdpa", "eager" and the like are ways to compute softmax.
+  const auto score = in.get<std::string>("attn_implementation", "softmax");
+  const auto names = score_names();
+  model.score = std::ranges::find(names, score) == names.end() ? "softmax" : score;
+  if (model.score == "softmax") return;
+  model.parametrisation = in.get("parametrisation", model.parametrisation);
+  model.score_share = in.get("score_share", model.score_share);
+  model.score_initial = in.get("score_initial", model.score_initial);
+  model.score_frozen = in.get("score_frozen", model.score_frozen);
+  model.score_trained = in.get("score_trained", model.score_trained);
+}
+
 }  // namespace
+
+void write_score(const ModelConfig& model, Json& config) {
+  if (model.score == "softmax") return;
+  config.update(Json{{"attn_implementation", model.score},
+                     {"parametrisation", model.parametrisation},
+                     {"score_share", model.score_share},
+                     {"score_initial", model.score_initial},
+                     {"score_frozen", model.score_frozen},
+                     {"score_trained", model.score_trained}});
+}
 
 const char* hugging_face_activation(const std::string& activation) {
   return std::ranges::find(kActivations, activation,
@@ -162,7 +185,7 @@ ModelConfig read_hugging_face_config(const std::filesystem::path& file, const Js
     in.fail(
         fmt::format("model_type = \"{}\" is not supported, only gpt2, nemotron and roberta", type));
   }
-  model.score = "softmax";
+  read_score(in, model);
   model.input = "tokens";
   model.vocabulary = in.get<std::int64_t>("vocab_size");
   // GPT-2 and RoBERTa are tied unless they say otherwise, Nemotron is not.

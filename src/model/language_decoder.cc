@@ -82,12 +82,13 @@ std::vector<std::pair<std::string, torch::Tensor>> LanguageDecoder::named_weight
 
 Json LanguageDecoder::hugging_face_config() const {
   const ModelConfig& c = config();
-  if (c.score != "softmax" || !c.mlp || !c.residual) return nullptr;
+  if (!c.mlp || !c.residual) return nullptr;
   Json common = {{"vocab_size", c.vocabulary},
                  {"bos_token_id", nullptr},
                  {"eos_token_id", nullptr},
                  {"initializer_range", c.init_std},
                  {"tie_word_embeddings", c.tied}};
+  write_score(c, common);
   const bool is_gpt2 = c.positions == "learned" && c.norm == "layer" && c.linear_bias &&
                        c.key_value_heads() == c.heads;
   if (is_gpt2) {

@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from ssa_attention import hf  # noqa: F401  (scoring functions in their models)
 from transformers import (
     AutoModelForCausalLM,
     GPT2Config,
@@ -57,6 +58,9 @@ MODELS = {
     "nemotron": nemotron(),
     "nemotron-tied": nemotron(tie_word_embeddings=True, attention_bias=True, mlp_bias=True, num_key_value_heads=4),
     "roberta": roberta(layer_norm_eps=1e-5),
+    "nemotron-ssa": nemotron(attn_implementation="ssa", score_share="layer", score_frozen=["b"]),
+    "gpt2-ssa": gpt2(attn_implementation="ssa", parametrisation="exp", score_initial=[2.0, 0.5]),
+    "roberta-temperature": roberta(attn_implementation="temperature", score_trained=["tau"]),
 }  # fmt: skip
 
 
@@ -71,11 +75,14 @@ def test_the_run_holds_the_same_model(checkpoint, name):
     mine, theirs = back.state_dict(), model.state_dict()
     assert mine.keys() == theirs.keys()
     assert all(torch.equal(mine[key], theirs[key]) for key in theirs)
+    assert back.config._attn_implementation == model.config._attn_implementation
+    wanted = {key: weight.requires_grad for key, weight in model.named_parameters()}
+    assert {key: weight.requires_grad for key, weight in back.named_parameters()} == wanted
     ids = torch.tensor([[5, 300, 17, 42]])
     with torch.no_grad():
         torch.testing.assert_close(back.eval()(input_ids=ids).logits, model(input_ids=ids).logits)
     run = json.loads((ssa.folder / "run/run.json").read_text())
-    assert run["config"]["task"]["name"] == ("mlm" if name == "roberta" else "lm")
+    assert run["config"]["task"]["name"] == ("mlm" if "roberta" in name else "lm")
 
 
 def test_it_is_evaluated_and_writes(checkpoint):
@@ -129,6 +136,9 @@ def change_weights(folder, change):
         (lambda f: change_config(f, n_head=3), "model.width = 32 is not a multiple of model.heads = 3"),
         (lambda f: change_config(f, attn_pdrop=0.3), "attn_pdrop = 0.3, but resid_pdrop = 0.1: only the same dropout"),
         (lambda f: change_config(f, scale_attn_weights=False), "scale_attn_weights = false is not supported, only true"),
+        (lambda f: change_config(f, attn_implementation="ssa"), 'the model\'s "transformer.h.0.attn.score_b" is not in it'),
+        (lambda f: change_config(f, attn_implementation="ssa", score_share=2), "score_share = 2 is of the wrong type"),
+        (lambda f: change_config(f, attn_implementation="ssa", score_initial=[1.5]), "theirs/config.json: model.score_initial"),
         (lambda f: (f / "theirs/config.json").unlink(), "theirs/config.json: is missing"),
         (lambda f: (f / "theirs/model.safetensors").unlink(), "theirs/model.safetensors: no such file"),
         (lambda f: change_weights(f, lambda w: w.pop("transformer.ln_f.bias")), '"transformer.ln_f.bias" is not in it'),

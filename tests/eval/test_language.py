@@ -9,6 +9,7 @@ import signal
 
 import pytest
 import torch
+from ssa_attention import hf
 from transformers import NemotronForCausalLM, PreTrainedTokenizerFast
 
 TEXTS = [
@@ -49,7 +50,17 @@ def losses(model, ids, wanted):
 
 @pytest.mark.parametrize(("length", "stride"), [(32, 32), (32, 8), (10, 3), (80, 80)])
 def test_perplexity_is_what_hugging_face_says(trained, theirs, length, stride):
-    model, encode = theirs[0], encoder(theirs[1])
+    check_perplexity(trained, theirs[0], encoder(theirs[1]), length, stride)
+
+
+def test_perplexity_of_ssa_is_what_hugging_face_says_with_it(trained, theirs):
+    trained("train", "config.toml", "--score", "ssa", "--out", "ssa", "--quiet")
+    model = NemotronForCausalLM.from_pretrained(trained.folder / "ssa/checkpoints/step-60").eval()
+    assert (hf.score_values(model)["model.layers.0.self_attn"]["n"] - 1.5).abs().min() > 1e-3  # trained
+    check_perplexity(trained, model, encoder(theirs[1]), 32, 32, run="ssa")
+
+
+def check_perplexity(trained, model, encode, length, stride, run="run"):
     total, tokens = 0.0, 0
     documents = (trained.folder / "texts.txt").read_text().removesuffix("\n").split("\n<|endoftext|>\n")
     for document in documents:
@@ -61,8 +72,8 @@ def test_perplexity_is_what_hugging_face_says(trained, theirs, length, stride):
             tokens += end - first
             first = end
     flags = ["--texts", "texts.txt", "--lengths", length, "--stride", stride]
-    trained("eval", "run", "--suite", "ppl", *flags)
-    record = json.loads((trained.folder / "run/evals/ppl.json").read_text())
+    trained("eval", run, "--suite", "ppl", *flags)
+    record = json.loads((trained.folder / run / "evals/ppl.json").read_text())
     rows = {row["metric"]: row for row in record["rows"]}
     size = sum(len(document.encode()) for document in documents)
     words = sum(len(document.split()) for document in documents)
