@@ -21,6 +21,7 @@ from .files import write_bytes
 MASK = AddedToken("<mask>", lstrip=True, normalized=False)
 SPECIAL = [MASK, "<pad>", "<unk>", "<s>", "</s>"]
 LEAST = 256 + len(SPECIAL)
+MOST = 1 << 24  # as of model.vocabulary
 KINDS = {
     "byte-level-bpe": "tokenizer.json",
     "sentencepiece-bpe": "tokenizer.model",
@@ -29,14 +30,19 @@ KINDS = {
 
 
 def lines(paths: list[Path]):
-    """Every line of every file. ValueError naming file and line where it is not UTF-8."""
+    """Every line of every file. ValueError naming file and line where it is not UTF-8, or no line holds text."""
+    empty = True
     for path in paths:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 try:
-                    yield line.decode().rstrip("\r\n")
+                    text = line.decode().rstrip("\r\n")
                 except UnicodeDecodeError as error:
                     raise ValueError(f"{path}:{number}: not valid UTF-8 at byte {error.start + 1}") from None
+                empty = empty and not text.strip()
+                yield text
+    if empty:
+        raise ValueError(f"{', '.join(map(str, paths))}: there is no text in it")
 
 
 def train(texts, vocabulary: int, lowercase: bool, least_frequency: int) -> Tokenizer:
@@ -118,12 +124,12 @@ def main(arguments: list[str] | None = None) -> int:
         for path in options.texts:
             if not path.is_file():
                 raise ValueError(f"{path}: no such file")
-        if options.vocabulary < LEAST:
+        if not LEAST <= options.vocabulary <= MOST:
             raise ValueError(
-                f"--vocabulary {options.vocabulary}: at least {LEAST} (256 bytes and {len(SPECIAL)} special tokens)"
+                f"--vocabulary {options.vocabulary}: {LEAST} (256 bytes and {len(SPECIAL)} special tokens) to {MOST}"
             )
-        if options.least_frequency is not None and options.least_frequency < 1:
-            raise ValueError(f"--least-frequency {options.least_frequency}: at least 1")
+        if options.least_frequency is not None and not 1 <= options.least_frequency <= MOST:
+            raise ValueError(f"--least-frequency {options.least_frequency}: 1 to {MOST}")
         if options.least_frequency is not None and options.kind != "byte-level-bpe":
             raise ValueError(f"--least-frequency: {options.kind} has none")
         content, tokens = make(options)

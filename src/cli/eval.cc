@@ -109,7 +109,7 @@ void add_eval(CLI::App& app, int&) {
   app.add_option("run", arguments->run, "run folder, as `ssa train --out` made it")->required();
   CLI::Option* suite = app.add_option("--suite", arguments->suite);
   app.add_option("--checkpoint", arguments->checkpoint, "step of the checkpoint (default: newest)")
-      ->check(whole_number(1));
+      ->check(whole_number(0));
   arguments->suites = suites(app);
   std::vector<std::string> known;
   for (const EvalSuite& one : arguments->suites) {

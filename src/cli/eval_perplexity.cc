@@ -31,6 +31,8 @@ struct PerplexityArguments {
   std::int64_t stride = 0;            ///< 0: the length
 };
 
+constexpr std::int64_t kMostTokens = 1 << 24;  ///< as of model.max_positions
+
 /// The real texts at hand that no config trains on.
 const std::vector<std::string> kDefaultTexts = {
     "web_and_books/books_valid.txt", "web_and_books/c4_sample_valid.jsonl",
@@ -57,6 +59,9 @@ std::vector<WindowOptions> windows_of(const PerplexityArguments& arguments, cons
   std::vector<WindowOptions> all;
   const std::vector<std::int64_t> own = {most};
   for (const std::int64_t length : arguments.lengths.empty() ? own : arguments.lengths) {
+    if (std::ranges::find(all, length, &WindowOptions::length) != all.end()) {
+      throw std::invalid_argument(fmt::format("--lengths: {} is given twice", length));
+    }
     if (length > most && config.model.positions == "learned") {
       throw std::invalid_argument(
           fmt::format("--lengths {}: more than model.max_positions = {}, and positions are learned",
@@ -86,6 +91,9 @@ MeasuredText measure(const PerplexityArguments& arguments, const fs::path& file,
   };
   MeasuredText out;
   out.left_out = for_each_document(file, arguments.documents, add);
+  if (meter.so_far().documents == 0) {
+    throw std::runtime_error(fmt::format("{}: there is no text in it", file.string()));
+  }
   out.likelihood = meter.finish();
   if (terminal) fmt::print(stderr, "\r{:20}\r", "");
   return out;
@@ -136,6 +144,7 @@ Json evaluate(const PerplexityArguments& arguments, const Config& config, Model&
           {"precision", arguments.language->precision},
           {"chance", config.model.vocabulary},
           {"seconds", seconds.count()},
+          {"data", hash_files(files)},
           {"texts", texts},
           {"rows", rows}};
 }
@@ -157,12 +166,14 @@ std::vector<EvalSuite> perplexity_suites(CLI::App& app, const SharedLanguageArgu
       .add_option("--document-line", arguments->documents.document_line,
                   "of .txt: the line that ends a document")
       ->capture_default_str();
+  group.add_flag("--skip-bad-lines", arguments->documents.skip_bad_lines,
+                 "leave out and count what is no UTF-8, no JSON or without the field");
   group
       .add_option("--lengths", arguments->lengths,
                   "tokens that the model reads at a time; more than it was trained on with rotary "
                   "positions or none [model.max_positions]")
       ->delimiter(',')
-      ->check(whole_number(1));
+      ->check(whole_number(1, kMostTokens));
   group
       .add_option("--stride", arguments->stride,
                   "tokens by which it goes on, the others being context; 0 = the length")

@@ -43,6 +43,11 @@ std::vector<FoundTask> find_tasks(const ChoiceArguments& arguments,
   std::vector<FoundTask> found;
   const auto add = [&](const fs::path& file, bool required) {
     const ChoiceTask task = read_choice_task(file);
+    const auto same = [&](const FoundTask& one) { return one.task.name == task.name; };
+    if (std::ranges::any_of(found, same)) {
+      throw std::invalid_argument(fmt::format(
+          "--tasks: {}: there is another task of the name \"{}\"", file.string(), task.name));
+    }
     try {
       found.push_back({task, find_data(task.file, file.string() + ": task.file")});
     } catch (const std::runtime_error&) {
@@ -148,9 +153,15 @@ Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& mod
     fmt::print("Left out, as their data is not there: {}\n", fmt::join(missing, ", "));
   }
   if (!arguments.choices.empty()) write_file(arguments.choices, choices);
-  return {{"begin", end.token},         {"precision", arguments.language->precision},
-          {"seconds", seconds.count()}, {"missing", missing},
-          {"tasks", of_tasks},          {"rows", rows}};
+  std::vector<fs::path> files;
+  for (const FoundTask& one : tasks) files.push_back(one.data);
+  return {{"data", hash_files(files)},
+          {"begin", end.token},
+          {"precision", arguments.language->precision},
+          {"seconds", seconds.count()},
+          {"missing", missing},
+          {"tasks", of_tasks},
+          {"rows", rows}};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -48,17 +49,56 @@ std::unique_ptr<TextEncoder> encoder_of(const GenerateArguments& arguments, cons
 /// One a line; standard input for "-".
 std::vector<std::string> read_prompts(const fs::path& file) {
   std::vector<std::string> prompts;
-  for_each_line(file == "-" ? fs::path() : file,
-                [&](const std::string& line) { prompts.push_back(line); });
+  for_each_line(file == "-" ? fs::path() : file, [&](const std::string& line) {
+    const bool windows = line.ends_with('\r');  // as of .txt in ssa data tokenize
+    prompts.push_back(line.substr(0, line.size() - (windows ? 1 : 0)));
+  });
   if (prompts.empty()) {
     throw std::invalid_argument(fmt::format("--prompts {}: is empty", file.string()));
   }
   return prompts;
 }
 
-bool write_out(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  return std::fflush(stdout) == 0;
+void write_out(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0) {
+    throw std::runtime_error("standard output: cannot be written");
+  }
+}
+
+/// CLI::Range takes "nan" for a number of every range.
+CLI::Validator number(double least, double most) {
+  const auto refusal = [least, most](const std::string& text) {
+    double value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc() && stop == end && value >= least && value <= most)
+      return std::string();
+    return fmt::format("{}: expected a number from {} to {}", text, least, most);
+  };
+  return CLI::Validator(refusal, "");
+}
+
+/// What names the prompt in errors: its line in --prompts.
+std::vector<TokenId> ids_of(const GenerateArguments& arguments, const TextEncoder& encoder,
+                            const std::vector<std::string>& prompts, std::size_t number,
+                            std::int64_t max_positions) {
+  const auto fail = [&](const std::string& what) {
+    const std::string where = arguments.prompts.has_value()
+                                  ? fmt::format("{}:{}", arguments.prompts->string(), number + 1)
+                                  : "--prompt";
+    throw std::invalid_argument(fmt::format("{}: {}", where, what));
+  };
+  std::vector<TokenId> ids;
+  try {
+    ids = encoder.encode_ordinary(prompts[number]);
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+  if (std::ssize(ids) > max_positions) {
+    fail(fmt::format("{} tokens, but model.max_positions = {}", ids.size(), max_positions));
+  }
+  return ids;
 }
 
 int generate_texts(GenerateArguments arguments) {
@@ -76,22 +116,24 @@ int generate_texts(GenerateArguments arguments) {
   const bool many = arguments.prompts.has_value();
   const std::vector<std::string> prompts =
       many ? read_prompts(*arguments.prompts) : std::vector{arguments.prompt};
+  std::vector<std::vector<TokenId>> ids;  // all, before hours of the first ones
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    ids.push_back(ids_of(arguments, *encoder, prompts, i, run.config.model.max_positions));
+    if (ids.back().empty()) ids.back() = {end.id};  // the beginning of a document
+  }
   const LoadedModel loaded = load_model(run, arguments.checkpoint);
 
   const StopSignals signals;
   const auto start = std::chrono::steady_clock::now();
   std::int64_t tokens = 0;
-  if (!many) write_out(arguments.prompt);
   for (std::size_t i = 0; i < prompts.size() && signals.received() == 0; ++i) {
-    std::vector<TokenId> ids = encoder->encode_ordinary(prompts[i]);
-    if (ids.empty()) ids = {end.id};  // the beginning of a document
+    if (!many) write_out(arguments.prompt);
     const auto show = [&](const std::string& piece) {
-      if (!many && !write_out(piece))
-        throw std::runtime_error("standard output: cannot be written");
+      if (!many) write_out(piece);
       return signals.received() == 0;
     };
     const Autocast autocast(arguments.precision);
-    const GeneratedText text = generate(*loaded.model, run.config.model, *encoder, ids,
+    const GeneratedText text = generate(*loaded.model, run.config.model, *encoder, ids[i],
                                         static_cast<std::int64_t>(i), options, show);
     tokens += text.tokens;
     if (many) {
@@ -129,14 +171,14 @@ void add_generate(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   app.add_option("--temperature", sampling.temperature,
                  "divides the logits; 0 = greedy, always the likeliest token")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(number(0, 1e6))
       ->capture_default_str();
   app.add_option("--top-k", sampling.top_k, "draw from that many likeliest tokens; 0 = from all")
       ->check(whole_number(0))
       ->capture_default_str();
   app.add_option("--top-p", sampling.top_p,
                  "draw from the likeliest tokens that have this probability together")
-      ->check(CLI::Range(1e-9, 1.0))
+      ->check(number(1e-9, 1))
       ->capture_default_str();
   app.add_option("--seed", arguments->seed, "of the draws")
       ->check(whole_number(0))
@@ -156,7 +198,7 @@ void add_generate(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->capture_default_str();
   app.add_option("--checkpoint", arguments->checkpoint, "step of the checkpoint (default: newest)")
-      ->check(whole_number(1));
+      ->check(whole_number(0));
   app.footer(
       "Example: ssa generate runs/books --prompt \"It was a\" --temperature 0.8 --top-p 0.9");
   app.callback([arguments, &exit_code] { exit_code = generate_texts(*arguments); });

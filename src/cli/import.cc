@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "model/hugging_face_config.h"
+#include "tasks/task_tokenizer.h"
 #include "train/checkpoint.h"
 #include "train/files.h"
 #include "train/foreign_checkpoint.h"
@@ -44,13 +45,31 @@ Config config_of(const ImportArguments& arguments) {
   return make_config(settings, file.string());
 }
 
+fs::path weights_of(const fs::path& checkpoint) {
+  const fs::path file = checkpoint / "model.safetensors",
+                 index = checkpoint / "model.safetensors.index.json";
+  if (!fs::exists(file) && fs::exists(index)) {
+    throw std::runtime_error(
+        fmt::format("{}: the weights are in several files, but one, model.safetensors, is needed: "
+                    "save_pretrained(folder, max_shard_size=\"100GB\") of transformers writes it",
+                    index.string()));
+  }
+  return file;
+}
+
 void import_checkpoint(const ImportArguments& arguments) {
-  const fs::path weights = arguments.checkpoint / "model.safetensors";
+  const fs::path weights = weights_of(arguments.checkpoint);
   const Config config = config_of(arguments);
+  Json data = Json::object();
+  if (!config.task.tokenizer.empty()) {
+    read_encoder(config);  // it fits the model
+    data["task.tokenizer"] = hash_tokenizer(config.task);
+  }
   const auto model = make_model(config.model, static_cast<std::uint64_t>(config.train.seed));
   load_foreign_weights(weights, *model);
   const std::int64_t parameters = count_parameters(*model);
-  const Run run = create_run(arguments.out, arguments.out.filename().string(), config, parameters);
+  const fs::path out = arguments.out.has_filename() ? arguments.out : arguments.out.parent_path();
+  const Run run = create_run(out, out.filename().string(), config, parameters, 1, data);
   const Optimizer optimizer(config.train, *model);
   save_checkpoint(run.folder, {}, *model, optimizer);
   fmt::print("{}: {} parameters of {}; tokenizer {}\n", run.folder.string(), parameters,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <limits>
 #include <string>
 #include <vector>
@@ -86,6 +87,13 @@ void keep_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
+/// The exit code, unless what was printed went nowhere (a full disk).
+int finish(int exit_code) {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.flush();
+  return written || exit_code != 0 ? exit_code
+                                   : fail(kFailure, "standard output: cannot be written");
+}
+
 int run(int argc, char** argv) {
   keep_freed_memory();
   CLI::App app("Scaled Signed Averaging and its rivals: train, evaluate, compare.", "ssa");
@@ -103,15 +111,19 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {  // --help, --version
-    return app.exit(request);
+    return finish(app.exit(request));
   } catch (const CLI::ParseError& error) {
     return fail(kUsage, usage_message(app, error));
   } catch (const c10::Error& error) {
-    return fail(kFailure, error.what_without_backtrace());
+    const std::string what = error.what_without_backtrace();
+    const bool memory = what.find("can't allocate memory") != std::string::npos;
+    return fail(kFailure, memory ? fmt::format("out of memory: {}", what) : what);
+  } catch (const std::bad_alloc&) {
+    return fail(kFailure, "out of memory");
   } catch (const std::exception& error) {
     return fail(kFailure, error.what());
   }
-  return exit_code;
+  return finish(exit_code);
 }
 
 }  // namespace

@@ -21,6 +21,10 @@ std::vector<std::string> score_names();
 /// Names of every model preset, in the order of the table.
 std::vector<std::string> preset_names();
 
+/// Larger sizes than anybody's: what is above is a slip, and would take all memory of the machine
+/// before anything else refused it.
+constexpr double kMostLayers = 10000, kMostSize = 1 << 24, kMostBatch = 1 << 20;
+
 /// What a model is. The defaults are the preset gpt2-icl.
 struct ModelConfig {
   static constexpr std::string_view kSection = "model";
@@ -79,17 +83,27 @@ struct ModelConfig {
                 .help = "values to start from; other keys and flags go over them",
                 .choices = preset_names()},
           &C::preset);
-    visit(Field{.name = "layers", .help = "number of blocks", .least = 1}, &C::layers);
-    visit(Field{.name = "heads", .help = "query heads of a layer; divides width", .least = 1},
+    visit(Field{.name = "layers", .help = "number of blocks", .least = 1, .most = kMostLayers},
+          &C::layers);
+    visit(Field{.name = "heads",
+                .help = "query heads of a layer; divides width",
+                .least = 1,
+                .most = kMostSize},
           &C::heads);
     visit(Field{.name = "kv_heads",
                 .help = "key and value heads of a layer; divides heads; 0 = heads",
                 .least = 0},
           &C::kv_heads);
-    visit(Field{.name = "width", .help = "dimension of the residual stream", .least = 1},
+    visit(Field{.name = "width",
+                .help = "dimension of the residual stream",
+                .least = 1,
+                .most = kMostSize},
           &C::width);
     visit(Field{.name = "mlp", .help = "whether a block has an MLP after its attention"}, &C::mlp);
-    visit(Field{.name = "mlp_width", .help = "hidden width of the MLP; 0 = 4 * width", .least = 0},
+    visit(Field{.name = "mlp_width",
+                .help = "hidden width of the MLP; 0 = 4 * width",
+                .least = 0,
+                .most = kMostSize},
           &C::mlp_width);
     visit(Field{.name = "activation",
                 .help = "of the MLP: gelu = with the error function, gelu-tanh = its tanh form, "
@@ -126,21 +140,28 @@ struct ModelConfig {
                 .most = 1,
                 .above = 0},
           &C::rotary_share);
-    visit(Field{.name = "max_positions", .help = "longest sequence in tokens", .least = 1},
+    visit(Field{.name = "max_positions",
+                .help = "longest sequence in tokens",
+                .least = 1,
+                .most = kMostSize},
           &C::max_positions);
     visit(Field{.name = "input",
                 .help = "scalar = one number a token, read in and out by linear layers; tokens = "
                         "ids, embedded, and logits over the vocabulary",
                 .choices = {"scalar", "tokens"}},
           &C::input);
-    visit(Field{.name = "vocabulary", .help = "number of token ids (input = tokens)", .least = 0},
+    visit(Field{.name = "vocabulary",
+                .help = "number of token ids (input = tokens)",
+                .least = 0,
+                .most = kMostSize},
           &C::vocabulary);
     visit(Field{.name = "pad_id", .help = "token id of padding (input = tokens)", .least = 0},
           &C::pad_id);
     visit(Field{.name = "token_types",
                 .help = "token types that have an embedding, of which all tokens have the first "
                         "(input = tokens); 0 = no such embedding",
-                .least = 0},
+                .least = 0,
+                .most = kMostSize},
           &C::token_types);
     visit(Field{.name = "tied",
                 .help = "whether the logits come from the token embeddings (input = tokens), or "
@@ -335,10 +356,12 @@ struct TrainConfig {
   static void fields(Visit&& visit) {
     using C = TrainConfig;
     visit(Field{.name = "steps", .help = "optimizer steps", .least = 1}, &C::steps);
-    visit(Field{.name = "batch", .help = "sequences of a batch", .least = 1}, &C::batch);
+    visit(Field{.name = "batch", .help = "sequences of a batch", .least = 1, .most = kMostBatch},
+          &C::batch);
     visit(Field{.name = "accumulation",
                 .help = "batches whose gradients are averaged for one step",
-                .least = 1},
+                .least = 1,
+                .most = kMostBatch},
           &C::accumulation);
     visit(Field{.name = "precision",
                 .help = "of matrix products and attention; weights, norms, losses and the "

@@ -13,9 +13,11 @@ namespace {
 
 [[noreturn]] void refuse(const Setting& setting, const std::string& expected,
                          const std::string& hint = "") {
-  throw std::invalid_argument(fmt::format("{}: {}.{} = {}: expected {}{}", setting.origin,
-                                          setting.section, setting.key, setting.value.dump(),
-                                          expected, hint));
+  const Json& value = setting.value;  // JSON would show "nan" as null
+  const bool finite = !value.is_number_float() || std::isfinite(value.get<double>());
+  throw std::invalid_argument(
+      fmt::format("{}: {}.{} = {}: expected {}{}", setting.origin, setting.section, setting.key,
+                  finite ? value.dump() : fmt::format("{}", value.get<double>()), expected, hint));
 }
 
 std::string range_words(const Field& field) {

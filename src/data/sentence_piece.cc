@@ -1,27 +1,40 @@
 #include "data/sentence_piece.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
-#include <sentencepiece_processor.h>
 
 #include <stdexcept>
 
 #include "data/byte_stream.h"
 #include "data/unicode.h"
+#include "sentence_piece/model.h"
 #include "ssa/check.h"
 
 namespace ssa {
 namespace {
 
-void check(const sentencepiece::util::Status& status) {
-  SSA_CHECK(status.ok(), "sentencepiece: " << status.error_message());
+constexpr const char* kModule = "libssa_sentence_piece.so";  ///< beside libssa_torch.so, see rpath
+
+ReadSentencePiece* load_module() {
+#ifdef __SANITIZE_ADDRESS__  // refuses RTLD_DEEPBIND
+  constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;
+#else
+  constexpr int kFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+#endif
+  void* const module = dlopen(kModule, kFlags);  // for as long as the program runs
+  void* const function = module == nullptr ? nullptr : dlsym(module, "ssa_read_sentence_piece");
+  if (function == nullptr) {
+    throw std::runtime_error(fmt::format("models of SentencePiece cannot be read: {}", dlerror()));
+  }
+  return reinterpret_cast<ReadSentencePiece*>(function);
 }
 
 }  // namespace
 
-SentencePieceEncoder::SentencePieceEncoder(const std::filesystem::path& file)
-    : processor_(std::make_unique<sentencepiece::SentencePieceProcessor>()) {
-  std::string model = read_bytes(file);
-  if (model.empty() || !processor_->LoadFromSerializedProto(model).ok()) {
+SentencePieceEncoder::SentencePieceEncoder(const std::filesystem::path& file) {
+  static ReadSentencePiece* const read = load_module();
+  model_.reset(read(read_bytes(file)));
+  if (model_ == nullptr) {
     throw std::runtime_error(
         fmt::format("{}: is not a model of SentencePiece, or a damaged one", file.string()));
   }
@@ -35,9 +48,7 @@ std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text, bool) c
 
 std::vector<TokenId> SentencePieceEncoder::encode_ordinary(std::string_view text) const {
   check_utf8(text);  // the library would replace what is not
-  std::vector<TokenId> ids;
-  check(processor_->Encode(text, &ids));
-  return ids;
+  return model_->encode(text);
 }
 
 std::string SentencePieceEncoder::decode(std::span<const TokenId> ids,
@@ -45,19 +56,17 @@ std::string SentencePieceEncoder::decode(std::span<const TokenId> ids,
   std::string text;
   std::vector<int> run;
   const auto end_run = [&] {
-    std::string part;
-    check(processor_->Decode(run, &part));
-    text += part;
+    text += model_->decode(run);
     run.clear();
   };
   for (const TokenId id : ids) {
     SSA_CHECK(id >= 0 && id < size(),
               "id " << id << " is not in the vocabulary, whose ids end at " << size() - 1);
-    if (!processor_->IsControl(id)) {
+    if (!model_->is_control(id)) {
       run.push_back(id);
     } else if (!skip_special_tokens) {  // the library always leaves them out
       end_run();
-      text += processor_->IdToPiece(id);
+      text += model_->piece(id);
     }
   }
   end_run();
@@ -65,11 +74,11 @@ std::string SentencePieceEncoder::decode(std::span<const TokenId> ids,
 }
 
 std::optional<TokenId> SentencePieceEncoder::find(std::string_view token) const {
-  const int id = processor_->PieceToId(token);  // of <unk> where there is no such piece
-  if (processor_->IdToPiece(id) != token) return std::nullopt;
+  const int id = model_->id(token);
+  if (model_->piece(id) != token) return std::nullopt;
   return id;
 }
 
-TokenId SentencePieceEncoder::size() const { return processor_->GetPieceSize(); }
+TokenId SentencePieceEncoder::size() const { return model_->size(); }
 
 }  // namespace ssa

@@ -4,17 +4,16 @@
 
 #include "data/text_encoder.h"
 
-namespace sentencepiece {
-class SentencePieceProcessor;
-}
-
 namespace ssa {
+
+class SentencePieceModel;
 
 /// Ids are those of PyPI `sentencepiece`. The model normalises the text as it was trained to do
 /// (usually: line ends and runs of spaces become one space), so decoding need not give it back.
 class SentencePieceEncoder : public TextEncoder {
  public:
-  /// Throws std::runtime_error naming the file that is no such model.
+  /// Throws std::runtime_error naming the file that is no such model, or the module that cannot be
+  /// loaded.
   explicit SentencePieceEncoder(const std::filesystem::path& file);
   ~SentencePieceEncoder() override;
 
@@ -25,7 +24,7 @@ class SentencePieceEncoder : public TextEncoder {
   TokenId size() const override;
 
  private:
-  std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
+  std::unique_ptr<SentencePieceModel> model_;
 };
 
 }  // namespace ssa

@@ -13,6 +13,23 @@ namespace {
 
 constexpr const char* kHeldOut = "-held-out";
 
+/// Whether it has what is read of records, in its type.
+bool is_record(const Json& record) {
+  try {
+    const auto is_text = [](const Json& value) { return value.is_string(); };
+    const Json& recipe = record.at("recipe");
+    bool known = is_text(record.at("tokenizer")) && is_text(recipe.at("tokenizer")) &&
+                 is_text(recipe.at("end_token").at("token")) && recipe.contains("vocabulary") &&
+                 recipe.at("end_token").contains("id") && record.contains("held_out");
+    for (const Json& input : record.at("inputs")) {
+      known = known && is_text(input.at("file")) && is_text(input.at("hash"));
+    }
+    return known;
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 fs::path record_path(fs::path prefix) { return prefix += ".json"; }
@@ -28,10 +45,7 @@ Json read_shards_record(const fs::path& prefix) {
   const fs::path file = record_path(prefix);
   if (!fs::exists(file)) return nullptr;
   Json record = read_json(file);
-  const bool known = record.is_object() && record.contains("tokenizer") &&
-                     record.contains("inputs") && record.contains("recipe") &&
-                     record["recipe"].is_object() && record["recipe"].contains("tokenizer");
-  if (!known) {
+  if (!is_record(record)) {
     throw std::runtime_error(fmt::format(
         "{}: is not a record of token shards, but stands where theirs would", file.string()));
   }

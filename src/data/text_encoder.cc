@@ -58,13 +58,15 @@ std::string hash_text_encoder(const fs::path& file, const fs::path& merges) {
 EndToken find_end_token(const TextEncoder& encoder, const std::string& name) {
   if (!name.empty()) {
     if (const auto id = encoder.find(name)) return {name, *id};
-    throw std::runtime_error(fmt::format("the vocabulary has no token \"{}\"", name));
+    throw std::runtime_error(
+        fmt::format("--end-token {}: the tokenizer's vocabulary has no such token", name));
   }
   for (const char* usual : {"<|endoftext|>", "</s>"}) {
     if (const auto id = encoder.find(usual)) return {usual, *id};
   }
   throw std::runtime_error(
-      "the vocabulary has neither <|endoftext|> nor </s>: which token ends a document?");
+      "the tokenizer's vocabulary has neither <|endoftext|> nor </s>: --end-token says which token "
+      "ends a document");
 }
 
 }  // namespace ssa

@@ -19,6 +19,7 @@
 #include "data/shards_record.h"
 #include "data/token_part.h"
 #include "data/token_shards_writer.h"
+#include "data/unicode.h"
 #include "train/files.h"
 
 namespace ssa {
@@ -58,6 +59,11 @@ void check_files(const std::vector<fs::path>& files) {
   std::set<fs::path> known;
   for (const fs::path& file : files) {
     check_text_file(file);
+    try {  // the record names them
+      check_utf8(file.string());
+    } catch (const std::invalid_argument& error) {
+      throw std::runtime_error(fmt::format("{}: its name: {}", file.string(), error.what()));
+    }
     if (!known.insert(fs::canonical(file)).second) {
       throw std::runtime_error(fmt::format("{}: is given twice", file.string()));
     }
@@ -69,8 +75,7 @@ TokenRecipe recipe_for(const TokenizeOptions& options, const TextEncoder& encode
   try {
     end = find_end_token(encoder, options.end_token);
   } catch (const std::runtime_error& error) {
-    throw std::runtime_error(
-        fmt::format("{}: {} (--end-token)", options.tokenizer.string(), error.what()));
+    throw std::runtime_error(fmt::format("{}: {}", options.tokenizer.string(), error.what()));
   }
   const TokenType type = token_type_for(encoder.size());
   Json description = {{"tokenizer", hash_text_encoder(options.tokenizer, options.merges)},
@@ -263,7 +268,8 @@ void publish(const TokenizeOptions& options, const fs::path& joined, const Json&
 bool tokenize_files(const TokenizeOptions& options,
                     const std::function<bool(const TokenizeProgress&)>& go_on) {
   check_files(options.files);
-  if (!options.out.has_filename()) {
+  const fs::path name = options.out.filename();
+  if (name.empty() || name == "." || name == "..") {
     throw std::runtime_error(
         fmt::format("{}: is a folder, not how the files' names begin", options.out.string()));
   }

@@ -18,8 +18,12 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const std::string& message) { throw std::runtime_error(message); }
 
-/// A field's value as text; true and false as JSON writes them.
-std::string text_of(const Json& value) {
+/// The value of the item's field as text; numbers, true and false as JSON writes them.
+std::string text_of(const Json& value, const std::string& name) {
+  if (value.is_null() || value.is_structured()) {
+    throw std::invalid_argument(fmt::format(
+        "field \"{}\" is {}, where a text, a number, true or false is needed", name, value.dump()));
+  }
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
@@ -33,10 +37,12 @@ const Json& field_of(const Json& item, const std::string& name) {
 std::string filled(const std::string& text, const Json& item) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t open = text.find('{', at), close = text.find('}', open);
+    const std::size_t open = text.find('{', at);
     out += text.substr(at, open - at);
-    if (open == text.npos || close == text.npos) break;
-    out += text_of(field_of(item, text.substr(open + 1, close - open - 1)));
+    if (open == text.npos) break;
+    const std::size_t close = text.find('}', open);  // there is one: check_template
+    const std::string name = text.substr(open + 1, close - open - 1);
+    out += text_of(field_of(item, name), name);
     at = close + 1;
   }
   return out;
@@ -67,7 +73,7 @@ std::string trimmed(std::string_view utf8) {
 /// The item with {before}, {after} and {rest}.
 Json with_parts(Json item, const ChoiceTask& task) {
   if (task.split_field.empty()) return item;
-  const std::string text = text_of(field_of(item, task.split_field));
+  const std::string text = text_of(field_of(item, task.split_field), task.split_field);
   const std::size_t at = text.find(task.split_at);
   if (at == text.npos) {
     throw std::invalid_argument(
@@ -89,7 +95,7 @@ std::vector<std::string> choices_of(const ChoiceTask& task, const Json& item) {
   std::vector<std::string> out;
   const std::string list = task.choices.size() == 1 ? only_field(task.choices[0]) : "";
   if (!list.empty() && field_of(item, list).is_array()) {
-    for (const Json& choice : item.at(list)) out.push_back(text_of(choice));
+    for (const Json& choice : item.at(list)) out.push_back(text_of(choice, list));
   } else {
     for (const std::string& choice : task.choices) out.push_back(filled(choice, item));
   }
@@ -99,7 +105,7 @@ std::vector<std::string> choices_of(const ChoiceTask& task, const Json& item) {
 std::size_t number_of(const ChoiceTask& task, const Json& label, std::size_t choices) {
   std::size_t number = choices;
   if (!task.labels.empty()) {
-    number = std::ranges::find(task.labels, text_of(label)) - task.labels.begin();
+    number = std::ranges::find(task.labels, text_of(label, task.label)) - task.labels.begin();
   } else if (label.is_number_unsigned()) {
     number = label.get<std::size_t>();
   }
@@ -169,6 +175,36 @@ void count(std::vector<std::int64_t>& counts, std::size_t which) {
   ++counts[which];
 }
 
+/// Braces come in pairs, each around the name of a field.
+void check_template(const fs::path& file, const char* key, const std::string& text) {
+  bool open = false;
+  for (const char c : text) {
+    if (c != '{' && c != '}') continue;
+    if (open == (c == '{')) {
+      open = true;
+      break;
+    }
+    open = !open;
+  }
+  if (!open) return;
+  fail(
+      fmt::format("{}: task.{}: \"{}\" has a brace without its other one; {{name}} stands for a "
+                  "field of the item",
+                  file.string(), key, text));
+}
+
+void check_templates(const ChoiceTask& task, const fs::path& file) {
+  for (const std::string& text : task.context) check_template(file, "context", text);
+  for (const std::string& text : task.choices) check_template(file, "choices", text);
+  check_template(file, "continuation", task.continuation);
+  if (task.continuation.find("{choice}") == task.continuation.npos) {
+    fail(
+        fmt::format("{}: task.continuation = \"{}\" has no {{choice}} in it: every choice would be "
+                    "the same",
+                    file.string(), task.continuation));
+  }
+}
+
 void check_metrics(const ChoiceTask& task, const fs::path& file) {
   if (task.metrics.empty()) return;
   const auto refuse = [&](const std::string& reason) {
@@ -214,6 +250,7 @@ ChoiceTask read_choice_task(const fs::path& file) {
     fail(fmt::format("{}: task.label is missing, so that task.choices must be one template",
                      file.string()));
   }
+  check_templates(task, file);
   check_metrics(task, file);
   return task;
 }

@@ -40,7 +40,8 @@ struct ExperimentConfig {
     visit(Field{.name = "scores",
                 .help = "scoring functions, or labels of [scores.LABEL]; \"*\" is every function"},
           &C::scores);
-    visit(Field{.name = "seeds", .help = "how many: seeds 1, 2, …", .least = 1}, &C::seeds);
+    visit(Field{.name = "seeds", .help = "how many: seeds 1, 2, …", .least = 1, .most = 10000},
+          &C::seeds);
     visit(Field{.name = "evaluations", .help = "what is measured", .choices = suite_names()},
           &C::evaluations);
     visit(

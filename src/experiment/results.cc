@@ -91,7 +91,8 @@ Json to_json(const CellResult& r) {
           {"baselines", r.baselines},
           {"score_parameters", r.score_parameters},
           {"config", r.config},
-          {"options", r.options}};
+          {"options", r.options},
+          {"data", r.data}};
 }
 
 CellResult from_json(const Json& values, const std::string& origin) {
@@ -115,6 +116,7 @@ CellResult from_json(const Json& values, const std::string& origin) {
   r.score_parameters = score_parameters(values, origin);
   r.config = field<Json>(values, "config", origin);
   r.options = field<Json>(values, "options", origin);
+  if (values.contains("data")) r.data = field<std::string>(values, "data", origin);
   return r;
 }
 
@@ -249,6 +251,7 @@ CellResult collect_result(const Cell& cell, const fs::path& folder, const std::s
   r.run = cell.run().generic_string();
   r.config = to_json(cell.config);
   r.options = options;
+  if (values.contains("data")) r.data = field<std::string>(values, "data", origin);
   if (r.steps != cell.config.train.steps) {
     throw std::runtime_error(fmt::format("{}: evaluates step {}, but the cell trains {} steps",
                                          origin, r.steps, cell.config.train.steps));

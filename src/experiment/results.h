@@ -17,10 +17,12 @@ struct CellResult {
   std::int64_t steps = 0, parameters = 0, layers = 0, width = 0, heads = 0, batch = 0;
   double seconds = 0;  ///< of training and evaluation together
   std::string run;
-  Json config;     ///< the run's, so that a changed experiment is noticed
-  Json options;    ///< of the evaluation
-  Json metrics;    ///< {"sigma=5/40/wrong": 0.08, …} of the model, in the evaluation's order
-  Json baselines;  ///< {"constant": {the same keys}, …}
+  Json config;       ///< the run's, so that a changed experiment is noticed
+  Json options;      ///< of the evaluation
+  std::string data;  ///< hash of the files that it read; "" = none, or an earlier version wrote the
+                     ///< line
+  Json metrics;      ///< {"sigma=5/40/wrong": 0.08, …} of the model, in the evaluation's order
+  Json baselines;    ///< {"constant": {the same keys}, …}
   /// [{"n": [one per head, or one a layer], …}, … one per layer] at the end of training; empty in
   /// lines that an earlier version wrote.
   Json score_parameters = Json::array();

@@ -68,7 +68,10 @@ class ExperimentRun {
   ExperimentRun(const Experiment& experiment, const std::vector<Work>& work,
                 const std::vector<CellResult>& finished, const CellRunner& runner)
       : experiment_(experiment), work_(work), runner_(runner) {
-    for (const CellResult& result : finished) note_duration(result.variant, result.seconds);
+    for (const CellResult& result : finished) {
+      note_duration(result.variant, result.seconds);
+      require_same_data(result);
+    }
   }
 
   RunOutcome run() {
@@ -157,11 +160,25 @@ class ExperimentRun {
     }
   }
 
+  /// Cells that were measured on different files are no comparison.
+  void require_same_data(const CellResult& result) {
+    if (result.data.empty()) return;
+    const auto [known, first] = data_.try_emplace(result.evaluation, result);
+    if (first || known->second.data == result.data) return;
+    const CellResult& other = known->second;
+    throw std::runtime_error(fmt::format(
+        "{}: {} seed {} of {} was evaluated on other files ({}) than {} seed {} of {} ({}): delete "
+        "the lines of {} to evaluate all of them again",
+        results_file(runner_.folder).string(), result.score, result.seed, result.variant,
+        result.data, other.score, other.seed, other.variant, other.data, result.evaluation));
+  }
+
   void record(const ActiveCell& active, double evaluation_seconds) {
     const Work& work = *active.work;
     CellResult result = collect_result(
         work.cell, runner_.folder, work.evaluations[active.command - 1], experiment_.evaluation);
     result.seconds = active.training_seconds + evaluation_seconds;
+    require_same_data(result);
     append_result(results_file(runner_.folder), result);
   }
 
@@ -220,6 +237,7 @@ class ExperimentRun {
   std::size_t next_ = 0;
   std::size_t ended_ = 0;
   std::map<std::string, std::pair<double, double>> durations_;  ///< sum and count; "" = all
+  std::map<std::string, CellResult> data_;  ///< the first of each evaluation that tells its data
   RunOutcome outcome_;
 };
 

@@ -53,6 +53,14 @@ class Reader {
     fail(fmt::format("{} = {} is not supported, only {}", key, config_[key].dump(), value.dump()));
   }
 
+  /// Its class, where one is named: whatever head it has, the weights' names will show.
+  void require_family(const std::string& prefix) const {
+    for (const auto& name : get("architectures", std::vector<std::string>())) {
+      if (name.starts_with(prefix)) continue;
+      fail(fmt::format("architectures has \"{}\", which is no {}", name, prefix));
+    }
+  }
+
   std::string activation(const char* key) const {
     const auto name = get<std::string>(key);
     std::vector<const char*> known;
@@ -175,11 +183,14 @@ ModelConfig read_hugging_face_config(const std::filesystem::path& file, const Js
   const auto type = in.get<std::string>("model_type");
   ModelConfig model;
   if (type == "gpt2") {
+    in.require_family("GPT2");
     model = gpt2(in);
   } else if (type == "nemotron") {
+    in.require_family("Nemotron");
     const Json& rope = in.has("rope_parameters") ? config.at("rope_parameters") : config;
     model = nemotron(in, Reader(file, rope));
   } else if (type == "roberta") {
+    in.require_family("Roberta");
     model = roberta(in);
   } else {
     in.fail(

@@ -75,7 +75,8 @@ class Model : public torch::nn::Module {
   /// parameters' storage, strided where the layouts differ.
   virtual std::vector<std::pair<std::string, torch::Tensor>> named_weights() const = 0;
   /// What makes a checkpoint readable for Hugging Face's from_pretrained: config.json in its
-  /// schema, or null where none of its classes computes what this model does.
+  /// schema, or null where none of its classes computes what this model does, or would with this
+  /// score (python/ssa_attention/hf.py).
   virtual Json hugging_face_config() const = 0;
   /// Whether weight decay acts on that parameter: not on norms, biases and score parameters. Throws
   /// std::invalid_argument if there is none of that name.

@@ -57,8 +57,12 @@ LanguageTask::LanguageTask(const Config& config) : config_(config.task), train_(
   check_config(config);
   read_encoder(config);  // it fits the model
   data_["task.tokenizer"] = hash_tokenizer(config_);
+  vocabulary_ = config.model.vocabulary;
   length_ = config_.length == 0 ? config.model.max_positions : config_.length;
   training_ = open(config_.tokens, "task.tokens");
+  SSA_CHECK(train_.batch <= sequences(),
+            "train.batch = " << train_.batch << ", but a pass over task.tokens has " << sequences()
+                             << " sequences of " << length_ << " tokens");
   if (train_.eval_batches > 0) {
     validation_ = open(config_.validation_tokens, "task.validation_tokens");
   }
@@ -93,6 +97,12 @@ Batch LanguageTask::batch_of(const Source& source, const std::vector<std::int64_
     const TokenShards& shards = source.files[file];
     const std::int64_t begin = (number - source.first_sequence[file]) * length_;
     shards.copy(begin, ids);
+    const std::int64_t largest = std::ranges::max(ids);
+    if (largest >= vocabulary_) {
+      throw std::runtime_error(
+          fmt::format("{}: token id {} among tokens {} to {}, but model.vocabulary = {}",
+                      source.names[file], largest, begin, begin + length_, vocabulary_));
+    }
     // A document begins with the token that ended the one before it.
     std::vector<std::int64_t> starts;
     if (apart) starts = shards.document_starts({begin + 2, begin + length_ + 1});

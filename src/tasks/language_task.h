@@ -57,6 +57,7 @@ class LanguageTask : public Task {
 
   TaskConfig config_;
   TrainConfig train_;
+  std::int64_t vocabulary_ = 0;
   std::int64_t length_;
   Source training_, validation_;
   Json data_ = Json::object();

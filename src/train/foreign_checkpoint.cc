@@ -46,7 +46,10 @@ void load_foreign_weights(const std::filesystem::path& file, Model& model) {
   for (const auto& [name, weight] : model.named_weights()) wanted.emplace(name, weight);
   for (const auto& [name, tensor] : read_safetensors(file).tensors) {
     const std::string longer = "transformer." + name;
-    found.emplace(!wanted.contains(name) && wanted.contains(longer) ? longer : name, tensor);
+    const std::string& key = !wanted.contains(name) && wanted.contains(longer) ? longer : name;
+    if (!found.emplace(key, tensor).second) {
+      fail(file, fmt::format("has \"{}\" with and without \"transformer.\"", key));
+    }
   }
   const torch::NoGradGuard no_gradient;
   for (auto& [name, weight] : wanted) {
@@ -56,6 +59,9 @@ void load_foreign_weights(const std::filesystem::path& file, Model& model) {
       fail(file, fmt::format("\"{}\" has shape {} and type {}, the model's has shape {}", name,
                              shape_text(stored->second),
                              c10::toString(stored->second.scalar_type()), shape_text(weight)));
+    }
+    if (!torch::isfinite(stored->second).all().item<bool>()) {
+      fail(file, fmt::format("\"{}\" holds numbers that are not finite", name));
     }
     weight.copy_(stored->second);
   }

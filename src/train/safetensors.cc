@@ -52,6 +52,9 @@ Entry parse_entry(const std::filesystem::path& file, const std::string& name, co
     for (const Json& offset : value.at("data_offsets")) {
       if (!offset.is_number_unsigned()) refuse(file, fmt::format("data_offsets of \"{}\"", name));
     }
+    if (value.at("data_offsets").size() != offsets.size()) {
+      refuse(file, fmt::format("data_offsets of \"{}\" are not two numbers", name));
+    }
     offsets = value.at("data_offsets").get<std::array<std::uint64_t, 2>>();
   } catch (const Json::exception&) {
     refuse(file, fmt::format("the entry of \"{}\" lacks dtype, shape or data_offsets", name));

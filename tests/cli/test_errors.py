@@ -1,5 +1,7 @@
 """Bad input gets one clear line and a non-zero exit, and loses nothing."""
 
+import subprocess
+
 import pytest
 
 USAGE = 2
@@ -20,13 +22,16 @@ FAILURE = 1
         (["train", "tiny.toml", "--steps", "0"], FAILURE, "--steps: train.steps = 0: expected an integer of at least 1"),
         (["train", "tiny.toml", "--steps", "-1"], FAILURE, "--steps: train.steps = -1: expected an integer of at least 1"),
         (["train", "tiny.toml", "--steps", "many"], FAILURE, '--steps: train.steps = "many": expected an integer'),
-        (["train", "tiny.toml", "--learning-rate", "nan"], FAILURE, "--learning-rate: train.learning_rate"),
+        (["train", "tiny.toml", "--learning-rate", "nan"], FAILURE, "--learning-rate: train.learning_rate = nan: expected a finite number"),
         (["train", "tiny.toml", "--mlp", "maybe"], FAILURE, '--mlp: model.mlp = "maybe": expected true or false'),
         (["train", "tiny.toml", "--score", "sofmax"], FAILURE, 'did you mean "softmax"?'),
         (["train", "tiny.toml", "--score-initial", "1.5"], FAILURE, "model.score_initial has 1 values, but ssa has 2"),
         (["train", "tiny.toml", "--width", "17"], FAILURE, "tiny.toml: model.width = 17 is not a multiple"),
         (["train", "tiny.toml", "--points-end", "17"], FAILURE, "tiny.toml: task.points_end = 17 makes sequences of 34"),
         (["train", "tiny.toml", "--preset", "babyberta-tiny"], FAILURE, 'gives sequences of numbers, but model.input = "tokens"'),
+        (["train", "tiny.toml", "--layers", "1000000000"], FAILURE, "--layers: model.layers = 1000000000: expected an integer of at least 1 and of at most 10000"),
+        (["train", "tiny.toml", "--batch", "10000000"], FAILURE, "--batch: train.batch = 10000000: expected an integer of at least 1 and of at most 1048576"),
+        (["train", "tiny.toml", "--width", "1000000"], FAILURE, "out of memory"),
         (["train", "tiny.toml", "--stop-at", "0"], USAGE, "--stop-at: 0: expected a whole number from 1 to"),
         (["tokenizer"], USAGE, "(see ssa tokenizer --help)"),
         (["tokenizer", "encod"], USAGE, "unknown argument encod; did you mean encode? (see ssa tokenizer --help)"),
@@ -51,6 +56,15 @@ def test_bad_arguments(ssa, tiny, arguments, code, message):
     before = sorted(tiny.parent.rglob("*"))
     assert message in ssa(*arguments, code=code).stderr
     assert sorted(tiny.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize("arguments", [["scores"], ["--help"], ["train", "tiny.toml", "--out", "run"]])
+def test_output_that_cannot_be_written_is_a_failure(ssa, tiny, arguments):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [ssa.binary, *arguments], cwd=ssa.folder, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (FAILURE, "ssa: standard output: cannot be written\n")
 
 
 @pytest.mark.parametrize(

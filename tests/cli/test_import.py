@@ -90,8 +90,18 @@ def test_it_is_evaluated_and_writes(checkpoint):
     ssa = checkpoint(model)
     (ssa.folder / "texts.txt").write_text(" ".join(TEXTS) + "\n")
     ssa("import", "theirs", "--out", "run")
-    ssa("eval", "run", "--suite", "ppl", "--texts", "texts.txt")
+    ssa("eval", "run", "--suite", "ppl", "--texts", "texts.txt", "--checkpoint", "0")
     assert ssa("generate", "run", "--prompt", "the dog", "--tokens", "5", "--no-end").stdout.startswith("the dog")
+
+
+def test_a_run_notices_that_its_tokenizer_is_another_now(checkpoint, babyberta_tokenizer):
+    ssa = checkpoint(MODELS["gpt2"])
+    ssa("import", "theirs", "--out", "run/")
+    assert json.loads((ssa.folder / "run/run.json").read_text())["name"] == "run"
+    babyberta_tokenizer(ssa.folder / "theirs/tokenizer.json", TEXTS[:1])
+    assert "task.tokenizer has other content now" in ssa("generate", "run", code=1).stderr
+    done = ssa("import", "theirs", "--out", "again", "--tokenizer", "nowhere.json", code=1)
+    assert "nowhere.json" in done.stderr and not (ssa.folder / "again").exists()
 
 
 def test_older_files_and_narrow_types(checkpoint):
@@ -143,6 +153,11 @@ def change_weights(folder, change):
         (lambda f: (f / "theirs/model.safetensors").unlink(), "theirs/model.safetensors: no such file"),
         (lambda f: change_weights(f, lambda w: w.pop("transformer.ln_f.bias")), '"transformer.ln_f.bias" is not in it'),
         (lambda f: change_weights(f, lambda w: w.update(more=torch.ones(3))), 'the model has no weight "more"'),
+        (lambda f: change_config(f, architectures=["LlamaForCausalLM"]), 'architectures has "LlamaForCausalLM", which is no GPT2'),
+        (lambda f: change_weights(f, lambda w: w["transformer.ln_f.bias"].fill_(torch.nan)), '"transformer.ln_f.bias" holds numbers that are not finite'),
+        (lambda f: change_weights(f, lambda w: w.update({"ln_f.bias": torch.ones(32)})), 'has "transformer.ln_f.bias" with and without "transformer."'),
+        (lambda f: (f / "theirs/model.safetensors").rename(f / "theirs/model.safetensors.index.json"), "index.json: the weights are in several files"),
+        (lambda f: (f / "theirs/tokenizer.json").write_text("{}"), "theirs/tokenizer.json"),
         (
             lambda f: change_weights(f, lambda w: w.update({"transformer.ln_f.bias": torch.ones(31)})),
             '"transformer.ln_f.bias" has shape (31) and type Float, the model\'s has shape (32)',

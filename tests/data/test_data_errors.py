@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import subprocess
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -98,9 +100,10 @@ def test_an_error_in_one_file_keeps_the_parts_of_others(ssa, tmp_path, byte_leve
         (["a.txt", "--tokenizer", "absent.json"], 1, "absent.json: no such file"),
         (["a.txt", "--tokenizer", "broken.model"], 1, "broken.model: is not a model of SentencePiece, or a damaged one"),
         (["a.txt", "--tokenizer", "broken.model", "--merges", "m.txt"], 1, "broken.model: a model of SentencePiece has no merges (m.txt)"),
-        (["a.txt", "--end-token", "<end>"], 1, 'tokenizer.json: the vocabulary has no token "<end>" (--end-token)'),
+        (["a.txt", "--end-token", "<end>"], 1, "tokenizer.json: --end-token <end>: the tokenizer's vocabulary has no such token"),
         (["a.txt", "--out", "a.txt/out"], 1, "a.txt/out"),
         (["a.txt", "--out", "folder.txt/"], 1, "folder.txt/: is a folder, not how the files' names begin"),
+        (["a.txt", "--out", "."], 1, ".: is a folder, not how the files' names begin"),
         (["a.txt", "--held-out", "1"], 2, "--held-out: 1: expected a share from 0 to less than 1"),
         (["a.txt", "--held-out", "nan"], 2, "--held-out: nan: expected a share from 0 to less than 1"),
         (["a.txt", "--workers", "0"], 2, "--workers: 0: expected a whole number from 1 to 1024"),
@@ -126,9 +129,34 @@ def test_a_vocabulary_without_an_end(ssa, tmp_path):
     (tmp_path / "a.txt").write_text("text")
     command = ["data", "tokenize", "a.txt", "--tokenizer", "vocab.json", "--merges", "merges.txt", "--out", "out"]
     error = ssa(*command, code=1).stderr
-    assert f"vocab.json: the vocabulary has neither {END} nor </s>: which token ends a document? (--end-token)" in error
+    assert (
+        f"vocab.json: the tokenizer's vocabulary has neither {END} nor </s>: --end-token says which token ends a document"
+        in error
+    )
     ssa(*command, "--end-token", "Ċ")
     assert read(tmp_path / "out")[1] == [[vocabulary[letter] for letter in "textĊ"]]
+
+
+def test_names_and_records(ssa, tmp_path, byte_level):
+    write_text(tmp_path / "a.txt", DOCUMENTS)
+    name = os.fsencode(tmp_path) + b"/b\xff.txt"
+    with open(name, "w") as file:
+        file.write("text")
+    done = subprocess.run(
+        [os.fsencode(ssa.binary), b"data", b"tokenize", name, b"--tokenizer", b"tokenizer.json", b"--out", b"out"],
+        cwd=tmp_path, capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1 and b"b\xff.txt: its name: byte " in done.stderr
+    tokenize(ssa, "a.txt")
+    file = tmp_path / "out.json"
+    record = json.loads(file.read_text())
+    for change in ({"held_out": None}, {"tokenizer": 5}, {"inputs": 3}, {"recipe": {"tokenizer": "y"}}):
+        broken = {
+            key: value for key, value in (record | change).items() if key != "held_out" or "held_out" not in change
+        }
+        file.write_text(json.dumps(broken))
+        message = "out.json: is not a record of token shards, but stands where theirs would"
+        assert message in ssa("data", "info", "out", code=1).stderr
 
 
 def test_damaged_shards(ssa, tmp_path, byte_level):

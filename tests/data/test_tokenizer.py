@@ -265,14 +265,20 @@ def test_training_is_the_python_modules(ssa, monkeypatch):
     "arguments, message",
     [
         (["absent.txt"], "absent.txt: no such file"),
-        (["corpus.txt", "--vocabulary", "260"], "--vocabulary 260: at least 261"),
+        (["corpus.txt", "--vocabulary", "260"], "--vocabulary 260: 261 (256 bytes and 5 special tokens) to 16777216"),
+        (["corpus.txt", "--vocabulary", "99999999999999"], "--vocabulary 99999999999999: 261 "),
+        (
+            ["corpus.txt", "--least-frequency", "9" * 30],
+            "--least-frequency 999999999999999999999999999999: 1 to 16777216",
+        ),
+        (["empty.txt"], "empty.txt: there is no text in it"),
         (["bad.txt"], "bad.txt:2: not valid UTF-8"),
         (["bad.txt", "--kind", "sentencepiece-bpe"], "bad.txt:2: not valid UTF-8"),
         (
             ["corpus.txt", "--kind", "sentencepiece-bpe", "--least-frequency", "3"],
             "--least-frequency: sentencepiece-bpe",
         ),
-        (["empty.txt", "--kind", "sentencepiece-unigram"], "sentencepiece: "),
+        (["empty.txt", "--kind", "sentencepiece-unigram"], "empty.txt: there is no text in it"),
     ],
 )
 def test_training_refusals(tmp_path, arguments, message):

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import signal
+import subprocess
 
 import pytest
 import torch
@@ -126,7 +127,7 @@ def test_draws_depend_on_the_seed_alone(trained):
 
 
 def test_prompts_of_a_file_and_stop_texts(trained):
-    (trained.folder / "prompts.txt").write_text("the dog\n\nwhere\n")
+    (trained.folder / "prompts.txt").write_bytes(b"the dog\n\nwhere\r\n")
     flags = ["--prompts", "prompts.txt", "--temperature", "0", "--tokens", "12"]
     rows = [json.loads(line) for line in trained("generate", "run", *flags).stdout.splitlines()]
     assert [row["prompt"] for row in rows] == ["the dog", "", "where"]
@@ -151,12 +152,44 @@ def test_prompts_of_a_file_and_stop_texts(trained):
         (["eval", "run", "--suite", "blimp", "--texts", "texts.txt"], "--texts: belongs to --suite ppl, not to blimp"),
         (["generate", "run", "--prompt", "a " * 40], "tokens, but model.max_positions = 32"),
         (["generate", "run", "--tokenizer", "nowhere.json"], "nowhere.json"),
-        (["generate", "run", "--end-token", "<nothing>"], 'the vocabulary has no token "<nothing>"'),
+        (["generate", "run", "--end-token", "<nothing>"], "--end-token <nothing>: the tokenizer's vocabulary has no such token"),
         (["generate", "run", "--prompts", "nowhere.txt"], "nowhere.txt"),
+        (["generate", "run", "--prompts", "long.txt"], "long.txt:2: 81 tokens, but model.max_positions = 32"),
+        (["generate", "run", "--prompts", "bytes.txt"], "bytes.txt:3: byte 2 (0xff) is not valid UTF-8"),
+        (["eval", "run", "--suite", "ppl", "--texts", "empty.txt"], "empty.txt: there is no text in it"),
+        (["eval", "run", "--suite", "ppl", "--texts", "texts.txt", "--lengths", "8,16,8"], "--lengths: 8 is given twice"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(trained, flags, message):
-    assert message in trained(*flags, code=1).stderr
+    (trained.folder / "long.txt").write_text("the dog\n" + "the dog " * 40 + "\n")
+    (trained.folder / "bytes.txt").write_bytes(b"the dog\n\na\xff\n")
+    (trained.folder / "empty.txt").write_text(" \n")
+    done = trained(*flags, code=1)
+    assert message in done.stderr and "dog" not in done.stdout
+
+
+@pytest.mark.parametrize("flags", [["--temperature", "nan"], ["--top-p", "nan"], ["--temperature", "1x"]])
+def test_what_is_no_number_is_refused(trained, flags):
+    assert f"{flags[0]}: {flags[1]}: expected a number from " in trained("generate", "run", *flags, code=2).stderr
+
+
+def test_texts_that_cannot_be_written_are_a_failure(trained):
+    (trained.folder / "prompts.txt").write_text("the dog\n")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [trained.binary, "generate", "run", "--prompts", "prompts.txt", "--tokens", "2"],
+            cwd=trained.folder, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "ssa: standard output: cannot be written\n")
+
+
+def test_bad_lines_are_left_out_of_texts(trained):
+    (trained.folder / "lines.jsonl").write_text('{"text": "the dog"}\n{"txet": "a"}\n')
+    flags = ["eval", "run", "--suite", "ppl", "--texts", "lines.jsonl"]
+    assert 'lines.jsonl:2: there is no field "text" (fields: txet) (--skip-bad-lines' in trained(*flags, code=1).stderr
+    trained(*flags, "--skip-bad-lines")
+    record = json.loads((trained.folder / "run/evals/ppl.json").read_text())
+    assert [(text["documents"], text["left_out"]) for text in record["texts"]] == [(1, 1)]
 
 
 def test_text_comes_from_language_models_alone(ssa, tiny):

@@ -245,6 +245,21 @@ HEAD = '[task]\nname = "x"\nfile = "truth.jsonl"\ncontext = ["{text}"]\n'
             'tasks/truth.toml: task.metrics has "f1" twice',
         ),
         ("tasks/truth.toml", HEAD + 'metrics = ["rouge"]\n', "tasks/truth.toml:5: task.metrics"),
+        *[
+            (
+                "tasks/truth.toml",
+                HEAD + f'choices = ["{text}"]\n',
+                f'task.choices: "{text}" has a brace without its other',
+            )
+            for text in ("{answer", "answer}", "{{answer}}", "{a} {")
+        ],
+        (
+            "tasks/truth.toml",
+            HEAD + 'choices = ["a", "b"]\nlabel = "answer"\ncontinuation = "so"\n',
+            'tasks/truth.toml: task.continuation = "so" has no {choice} in it',
+        ),
+        ("truth.jsonl", '{"text": ["a"], "answer": true}\n', 'truth.jsonl:1: field "text" is ["a"], where a text'),
+        ("truth.jsonl", '{"text": null, "answer": true}\n', 'truth.jsonl:1: field "text" is null, where a text'),
         ("truth.jsonl", "", "truth.jsonl: is empty"),
         ("truth.jsonl", "no\n", "truth.jsonl:1: is not a JSON object"),
         ("truth.jsonl", '{"text": "a", "answer": true}\n{"text": "a"}\n', 'truth.jsonl:2: field "answer" is missing'),
@@ -256,6 +271,12 @@ def test_broken_files_are_refused(tasks, file, text, message):
     (tasks.folder / file).write_text(text)
     done = tasks("eval", "run", "--suite", "zero-shot", "--tasks", "tasks/truth.toml", code=1)
     assert message in done.stderr
+
+
+def test_tasks_of_one_name_are_refused(tasks):
+    (tasks.folder / "tasks/again.toml").write_text((tasks.folder / "tasks/truth.toml").read_text())
+    done = tasks("eval", "run", "--suite", "zero-shot", "--tasks", "tasks", code=1)
+    assert 'tasks/truth.toml: there is another task of the name "truth"' in done.stderr
 
 
 def test_tasks_whose_data_is_missing_are_named(tasks, monkeypatch):

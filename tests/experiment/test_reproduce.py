@@ -202,6 +202,26 @@ def test_a_cell_that_fails_leaves_the_others(ssa, tiny):
     assert "8 cells, 4 left" in listed
 
 
+def test_cells_measured_on_different_files_are_not_compared(language):
+    ssa = language([f"the dog likes {number} cats . where is the dog ? a bird sees a fish ." for number in range(40)])
+    config = (ssa.folder / "config.toml").read_text()
+
+    def reproduce(seeds, code=0):
+        (ssa.folder / "x.toml").write_text(
+            f'[experiment]\nname = "x"\nscores = ["softmax"]\nseeds = {seeds}\nevaluations = ["ppl"]\n'
+            f'[evaluation]\ntexts = "text.txt"\n{config}\n[[variant]]\nname = "v"\n'
+        )
+        return ssa("reproduce", "x.toml", "--out", "out", code=code)
+
+    (ssa.folder / "text.txt").write_text("the dog\n")
+    reproduce(seeds=1)
+    (ssa.folder / "text.txt").write_text("the cat\n")
+    done = reproduce(seeds=2, code=1)
+    assert "out/results.jsonl: softmax seed 2 of v was evaluated on other files (fnv1a64:" in done.stderr
+    (ssa.folder / "text.txt").write_text("the dog\n")
+    reproduce(seeds=2)
+
+
 LONG = TINY.replace("steps = 3", "steps = 1500").replace("log_interval = 1", "log_interval = 50")
 LONG = LONG.replace("seeds = 2", "seeds = 1").split('[[variant]]\nname = "linear"')[0]
 

@@ -273,8 +273,10 @@ TEST(Encoder, DropoutActsInTrainingOnlyAndFollowsTheGlobalGenerator) {
 }
 
 TEST(Encoder, IsHuggingFacesOnlyWhereThatComputesTheSame) {
-  EXPECT_EQ(make_model(tiny("softmax"), 1)->hugging_face_config()["model_type"], "roberta");
-  EXPECT_TRUE(make_model(tiny("ssa"), 1)->hugging_face_config().is_null());
+  const Json softmax = make_model(tiny("softmax"), 1)->hugging_face_config();
+  EXPECT_EQ(softmax["model_type"], "roberta");
+  EXPECT_FALSE(softmax.contains("attn_implementation"));
+  EXPECT_EQ(make_model(tiny("ssa"), 1)->hugging_face_config()["attn_implementation"], "ssa");
   ModelConfig causal = tiny("softmax");
   causal.causal = true;
   EXPECT_TRUE(make_model(causal, 1)->hugging_face_config().is_null());

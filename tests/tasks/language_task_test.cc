@@ -185,7 +185,8 @@ TEST_F(LanguageTaskTest, RefusesWhatDoesNotFit) {
   EXPECT_NE(error_of({{"task", "tokenizer", "", "test"}}).find("task.tokenizer is empty"),
             std::string::npos);
   std::ofstream(folder_ / "train.json")
-      << R"({"tokenizer": "other.json", "recipe": {"tokenizer": "fnv1a64:0"}, "inputs": []})";
+      << R"({"tokenizer": "other.json", "inputs": [], "held_out": null, "recipe": {)"
+      << R"("tokenizer": "fnv1a64:0", "vocabulary": 9, "end_token": {"token": "a", "id": 0}}})";
   EXPECT_NE(error_of({}).find("its tokens are of other.json, not of task.tokenizer"),
             std::string::npos);
 }

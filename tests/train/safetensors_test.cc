@@ -108,6 +108,8 @@ TEST_F(Safetensors, HeadersThatLieAreRefused) {
       {R"({"a": {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}})",
        "\"a\" has data_offsets [0, 8], but its shape takes 12 bytes"},
       {R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [8, 0]}})", "data_offsets [8, 0]"},
+      {R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8, 16]}})",
+       "data_offsets of \"a\" are not two numbers"},
       {R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [-8, 0]}})",
        "data_offsets of \"a\""},
       {R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}})",

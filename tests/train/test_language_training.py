@@ -85,6 +85,25 @@ def test_tokens_of_another_tokenizer_are_refused(language):
     assert not (ssa.folder / "run").exists()
 
 
+def test_a_batch_of_more_than_there_is_is_refused(language):
+    ssa = language(documents())
+    done = ssa("train", "config.toml", "--out", "run", "--batch", "100000", code=1)
+    assert "train.batch = 100000, but a pass over task.tokens has " in done.stderr
+    assert not (ssa.folder / "run").exists()
+
+
+def test_tokens_outside_the_vocabulary_are_refused(language):
+    """Shards without a record are another program's."""
+    ssa = language(documents())
+    (ssa.folder / "train.json").unlink()
+    file = ssa.folder / "train.bin"
+    ids = bytearray(file.read_bytes())
+    ids[1::2] = b"\x7f" * (len(ids) // 2)  # uint16
+    file.write_bytes(ids)
+    done = ssa("train", "config.toml", "--out", "run", code=1)
+    assert "train: token id 32" in done.stderr and ", but model.vocabulary = " in done.stderr
+
+
 def test_a_run_notices_that_its_files_are_others_now(language):
     ssa = language(documents())
     ssa("train", "config.toml", "--out", "run", "--quiet", "--stop-at", "2")
