@@ -15,7 +15,7 @@ one of softmax: without this module `from_pretrained` refuses it.
 
 Masks, padding, caches, grouped heads and sliding windows are theirs and work as with "sdpa"; what only eager attention
 can do (`output_attentions`) does not. A model that asks for something else within its attention (a soft cap, position
-biases, sinks of its own) gets a ValueError that names it.
+biases, sinks of its own) gets a ValueError that names it, and so does one whose class computes attention by itself (Bloom).
 """
 
 from __future__ import annotations
@@ -82,8 +82,17 @@ def _query_heads(module: nn.Module, config: PreTrainedConfig) -> int:
     raise ValueError(f"{type(module).__name__} does not say how many heads it has")
 
 
+def _refuse(model: PreTrainedModel, score: str) -> None:
+    raise ValueError(
+        f'attn_implementation="{score}": {type(model).__name__} computes its attention itself; in transformers only '
+        "models whose attention goes through AttentionInterface can change it"
+    )
+
+
 def _add_parameters(model: PreTrainedModel) -> None:
     """Gives every attention module the parameters of its score, and takes those of another score away."""
+    if (info := _score_of(model.config)) is not None and not model._can_set_attn_implementation():
+        _refuse(model, info.name)
     for _, module, config in _attention_modules(model):
         info = _score_of(config)
         if info is None or getattr(module, "score_name", None) == info.name:
@@ -145,8 +154,11 @@ def _extend(model_class: type[PreTrainedModel]) -> None:
         initialize(self, module, *args, **kwargs)
 
     @functools.wraps(switch)
-    def switch_with_scores(self, *args, **kwargs):
-        switch(self, *args, **kwargs)
+    def switch_with_scores(self, attn_implementation, *args, **kwargs):
+        switch(self, attn_implementation, *args, **kwargs)
+        found = self.config._attn_implementation
+        if isinstance(attn_implementation, str) and attn_implementation in scores() and found != attn_implementation:
+            _refuse(self, attn_implementation)  # theirs only warns
         _add_parameters(self)
 
     model_class.post_init = post_init_with_scores

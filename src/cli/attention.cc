@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/whole_number.h"
+#include "cli/number.h"
 #include "eval/attention_map.h"
 #include "eval/model_json.h"
 #include "tasks/icl_prompt.h"

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -12,7 +11,7 @@
 #include <thread>
 
 #include "cli/command.h"
-#include "cli/whole_number.h"
+#include "cli/number.h"
 #include "config/field.h"
 #include "data/shards_record.h"
 #include "data/token_shards.h"
@@ -128,17 +127,6 @@ void info(const fs::path& prefix) {
     row("file", fmt::format("{}, {}", input.at("file").get<std::string>(),
                             input.at("hash").get<std::string>()));
   }
-}
-
-CLI::Validator share() {
-  const auto refusal = [](const std::string& text) {
-    double value = -1;
-    const char* end = text.data() + text.size();
-    const bool number = std::from_chars(text.data(), end, value).ptr == end;
-    if (number && value >= 0 && value < 1) return std::string();
-    return fmt::format("{}: expected a share from 0 to less than 1", text);
-  };
-  return CLI::Validator(refusal, "");
 }
 
 }  // namespace

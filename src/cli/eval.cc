@@ -13,7 +13,7 @@
 
 #include "cli/command.h"
 #include "cli/eval_suite.h"
-#include "cli/whole_number.h"
+#include "cli/number.h"
 #include "eval/model_json.h"
 #include "tasks/task_tokenizer.h"
 #include "train/files.h"

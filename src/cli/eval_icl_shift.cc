@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "cli/eval_suite.h"
-#include "cli/whole_number.h"
+#include "cli/number.h"
 
 namespace ssa {
 namespace {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "cli/eval_suite.h"
-#include "cli/whole_number.h"
+#include "cli/number.h"
 #include "data/data_file.h"
 #include "data/file_hash.h"
 #include "data/text_documents.h"

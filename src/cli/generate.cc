@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -13,7 +12,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/whole_number.h"
+#include "cli/number.h"
 #include "data/lines.h"
 #include "eval/generation.h"
 #include "model/autocast.h"
@@ -66,20 +65,7 @@ void write_out(const std::string& text) {
   }
 }
 
-/// CLI::Range takes "nan" for a number of every range.
-CLI::Validator number(double least, double most) {
-  const auto refusal = [least, most](const std::string& text) {
-    double value = 0;
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    if (error == std::errc() && stop == end && value >= least && value <= most)
-      return std::string();
-    return fmt::format("{}: expected a number from {} to {}", text, least, most);
-  };
-  return CLI::Validator(refusal, "");
-}
-
-/// What names the prompt in errors: its line in --prompts.
+/// The prompt's tokens; errors name its line in --prompts.
 std::vector<TokenId> ids_of(const GenerateArguments& arguments, const TextEncoder& encoder,
                             const std::vector<std::string>& prompts, std::size_t number,
                             std::int64_t max_positions) {

@@ -15,7 +15,7 @@
 
 #include "cli/command.h"
 #include "cli/config_flags.h"
-#include "cli/whole_number.h"
+#include "cli/number.h"
 #include "experiment/comparison.h"
 #include "experiment/experiment.h"
 #include "experiment/results.h"

@@ -9,7 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/config_flags.h"
-#include "cli/whole_number.h"
+#include "cli/number.h"
 #include "train/run_folder.h"
 
 namespace ssa {

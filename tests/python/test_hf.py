@@ -14,6 +14,8 @@ from transformers import (
     AutoModelForCausalLM,
     BertConfig,
     BertForMaskedLM,
+    BloomConfig,
+    BloomForCausalLM,
     Gemma2Config,
     Gemma2ForCausalLM,
     GPT2Config,
@@ -270,6 +272,15 @@ def test_what_attention_cannot_do_is_refused():
     model.config._attn_implementation = "ssa"
     with pytest.raises(ValueError, match="has no parameters of ssa: .* model.set_attn_implementation"):
         model(torch.ones(1, 4, dtype=torch.long))
+
+
+def test_models_that_would_go_on_with_softmax_are_refused():
+    config = {"vocab_size": VOCABULARY, "hidden_size": 32, "n_layer": 2, "n_head": HEADS}
+    message = 'attn_implementation="ssa": BloomForCausalLM computes its attention itself'
+    with pytest.raises(ValueError, match=message.replace("BloomForCausalLM", "BloomModel")):
+        BloomForCausalLM(BloomConfig(**config, attn_implementation="ssa"))
+    with pytest.raises(ValueError, match=message):
+        BloomForCausalLM(BloomConfig(**config)).set_attn_implementation("ssa")
 
 
 def test_configs_on_disk_say_how(tmp_path):
