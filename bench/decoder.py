@@ -3,8 +3,8 @@
     PYTHONPATH=build/release/python python bench/decoder.py --data ../shared/data
 
 All train the model of --config (NemotronForCausalLM there) from the same weights on the same tokens of books, one
-sequence of --length at a step, with as many threads, bfloat16 autocast, fused AdamW, clipping at 1. Theirs: SDPA attention (softmax), and eager SSA (what an SSA
-user has without this project). Each is a process of its own; a round runs each once, in a new order; the ratio is
+sequence of --length at a step, with as many threads, bfloat16 autocast, fused AdamW, clipping at 1. Theirs: SDPA attention (softmax), eager SSA (what an SSA
+user has without this project), and SSA by `ssa_attention.hf`. Each is a process of its own; a round runs each once, in a new order; the ratio is
 taken within a round, and the median of rounds is shown with least and largest.
 """
 
@@ -27,7 +27,11 @@ import torch
 from program import SOURCE, parser_of, require_files, require_positive, spread
 from ssa_attention.files import write_text
 
-THEIRS = {"Hugging Face, SDPA softmax": "sdpa", "Hugging Face, eager SSA": "eager-ssa"}
+THEIRS = {
+    "Hugging Face, SDPA softmax": "sdpa",
+    "Hugging Face, eager SSA": "eager-ssa",
+    "Hugging Face, ssa_attention.hf": "ssa",
+}
 OURS = {"ssa train, softmax": "softmax", "ssa train, ssa": "ssa"}
 PEER = "Hugging Face, SDPA softmax"
 N, B = 1.5, 0.8
@@ -44,6 +48,7 @@ def eager_ssa(module, query, key, value, attention_mask, scaling=None, dropout=0
 
 def hugging_face(options: argparse.Namespace) -> None:
     """What a child process prints: seconds of a step, peak of its memory in MiB."""
+    from ssa_attention import hf  # noqa: F401  (registers "ssa")
     from transformers import AttentionInterface, AutoModelForCausalLM
 
     AttentionInterface.register("eager-ssa", eager_ssa)

@@ -47,7 +47,13 @@ def test_decoder(small_data):
     done = run("decoder.py", "--data", small_data, "--config", config, *flags, "--out", out)
     assert done.returncode == 0, done.stderr
     results = json.loads(out.read_text())["results"]
-    ways = ["Hugging Face, SDPA softmax", "Hugging Face, eager SSA", "ssa train, softmax", "ssa train, ssa"]
+    ways = [
+        "Hugging Face, SDPA softmax",
+        "Hugging Face, eager SSA",
+        "Hugging Face, ssa_attention.hf",
+        "ssa train, softmax",
+        "ssa train, ssa",
+    ]
     assert list(results) == ways
     for way, rounds in results.items():
         assert len(rounds) == 2 and all(one["seconds"] > 0 and one["mebibytes"] > 50 for one in rounds)
