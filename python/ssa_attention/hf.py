@@ -219,8 +219,9 @@ def score_values(model: PreTrainedModel) -> Mapping[str, dict[str, Tensor]]:
     return values
 
 
-if not hasattr(PreTrainedModel.post_init, "__wrapped__"):  # once, also where the module is loaded again
+if not hasattr(PreTrainedModel, "_ssa_attention"):  # once, also where the module is loaded again
     _extend(PreTrainedModel)
+    PreTrainedModel._ssa_attention = True
 for _info in scores().values():
     AttentionInterface.register(_info.name, _attention_of(_info))
     AttentionMaskInterface.register(_info.name, sdpa_mask)

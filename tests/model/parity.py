@@ -12,6 +12,7 @@ import ssa_attention
 import torch
 from eager import check_error
 from safetensors.torch import load, save_file
+from ssa_attention import hf  # noqa: F401  (other scores in Hugging Face's models)
 
 PROGRAM = Path(os.environ.get("SSA_BINARY", "build/release/bin/ssa")).with_name("model_parity")
 STEPS = 10
@@ -146,7 +147,10 @@ def check_checkpoint(folder: Path, config: dict, make_data, kind, inputs_of):
     data = make_data(generator)
     ours = run_program(folder, config, "float32", weights | data)["output"]
     checkpoint = saved_checkpoint(folder, config, weights)
-    model, info = kind.from_pretrained(checkpoint, output_loading_info=True, attn_implementation="eager")
+    # Of another score config.json names it, for ssa_attention.hf; without that they refuse it (tests/python/test_hf.py).
+    attention = {"attn_implementation": "eager"} if config["model"]["score"] == "softmax" else {}
+    model, info = kind.from_pretrained(checkpoint, output_loading_info=True, **attention)
+    assert model.config._attn_implementation == attention.get("attn_implementation", config["model"]["score"])
     assert not any(info.values()), info
     with torch.no_grad():
         eager = model(**inputs_of(data)).logits

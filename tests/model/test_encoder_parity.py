@@ -12,7 +12,6 @@ from parity import (
     initial_weights,
     moved_weights,
     run_program,
-    saved_checkpoint,
 )
 from torch.nn.functional import cross_entropy
 from transformers import AttentionInterface, AttentionMaskInterface, RobertaConfig, RobertaForMaskedLM
@@ -127,18 +126,12 @@ def test_packed_sentences_equal_hugging_faces_padded_ones(tmp_path):
     check_error("logits", ours["output"], eager.detach(), truth.detach(), 2)
 
 
-def test_a_checkpoint_loads_in_hugging_face(tmp_path):
+@pytest.mark.parametrize("score", ["softmax", "ssa", "sparsemax"])
+def test_a_checkpoint_loads_in_hugging_face(tmp_path, score):
     def inputs_of(data):
         return {"input_ids": data["inputs"], "attention_mask": (data["inputs"] != PAD).long()}
 
-    model = check_checkpoint(tmp_path, make_config(), make_data, RobertaForMaskedLM, inputs_of)
+    model = check_checkpoint(tmp_path, make_config(score=score), make_data, RobertaForMaskedLM, inputs_of)
     # The configuration is the model's, dropout in training included.
     assert (model.config.hidden_dropout_prob, model.config.attention_probs_dropout_prob) == (0.1, 0.1)
     assert (model.config.hidden_act, model.config.layer_norm_eps) == ("gelu", 1e-5)
-
-
-def test_a_checkpoint_of_another_score_is_not_passed_off_as_softmax(tmp_path):
-    config = make_config(score="ssa")
-    checkpoint = saved_checkpoint(tmp_path, config, initial_weights(tmp_path, config))
-    files = {path.name for path in checkpoint.iterdir()}
-    assert files == {"model.safetensors", "trainer.safetensors"}
