@@ -89,17 +89,24 @@ def _refuse(model: PreTrainedModel, score: str) -> None:
     )
 
 
-def _add_parameters(model: PreTrainedModel) -> None:
+def _set_parameters(model: PreTrainedModel) -> None:
     """Gives every attention module the parameters of its score, and takes those of another score away."""
     if (info := _score_of(model.config)) is not None and not model._can_set_attn_implementation():
         _refuse(model, info.name)
     for _, module, config in _attention_modules(model):
         info = _score_of(config)
-        if info is None or getattr(module, "score_name", None) == info.name:
+        before, now = getattr(module, "score_name", None), None if info is None else info.name
+        if before == now:
             continue
         for name in [name for name in module._parameters if name.startswith("score_")]:
             delattr(module, name)
-        module.score_name = info.name
+        module.score_name = now
+        # What save_pretrained writes and from_pretrained reads; of their own ways nothing is written.
+        config.__dict__.pop("attn_implementation", None)
+        if info is None:
+            continue
+        config.attn_implementation = now
+        module.score_parametrisation = _parametrisation(config)
         initial, trained = _initial_of(config, info), _trained_of(config, info)
         shared = getattr(config, "score_share", "head")
         if shared not in ("head", "layer"):
@@ -108,8 +115,6 @@ def _add_parameters(model: PreTrainedModel) -> None:
         for name, value in initial.items():
             raw = torch.full((size,), value, dtype=torch.float32)
             module.register_parameter(f"score_{name}", nn.Parameter(raw, requires_grad=trained[name]))
-        # What save_pretrained writes and from_pretrained reads; theirs is not written.
-        config.attn_implementation = info.name
 
 
 def _keep_precision(model: PreTrainedModel) -> None:
@@ -144,7 +149,7 @@ def _extend(model_class: type[PreTrainedModel]) -> None:
 
     @functools.wraps(post_init)
     def post_init_with_scores(self):
-        _add_parameters(self)
+        _set_parameters(self)
         post_init(self)
         _keep_precision(self)
 
@@ -159,7 +164,7 @@ def _extend(model_class: type[PreTrainedModel]) -> None:
         found = self.config._attn_implementation
         if isinstance(attn_implementation, str) and attn_implementation in scores() and found != attn_implementation:
             _refuse(self, attn_implementation)  # theirs only warns
-        _add_parameters(self)
+        _set_parameters(self)
 
     model_class.post_init = post_init_with_scores
     model_class._initialize_weights = initialize_with_scores
@@ -188,7 +193,7 @@ def _attention_of(info: ScoreInfo) -> Callable[..., tuple[Tensor, None]]:
                 "change its attention with model.set_attn_implementation"
             )
         dtype = torch.float64 if query.dtype == torch.float64 else torch.float32
-        params = [value.to(dtype) for value in _effective_values(module, info, _parametrisation(module.config))]
+        params = [value.to(dtype) for value in _effective_values(module, info, module.score_parametrisation)]
         causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
         causal = bool(causal) and attention_mask is None and query.shape[2] > 1
         if causal and key.shape[2] > query.shape[2]:  # a static cache of which nothing after the queries is filled
@@ -214,7 +219,7 @@ def score_values(model: PreTrainedModel) -> Mapping[str, dict[str, Tensor]]:
     with torch.no_grad():
         for name, module, config in _attention_modules(model):
             if (info := _score_of(config)) is not None:
-                found = _effective_values(module, info, _parametrisation(config))
+                found = _effective_values(module, info, module.score_parametrisation)
                 values[name] = {param.name: value.clone() for param, value in zip(info.params, found, strict=True)}
     return values
 

@@ -199,8 +199,9 @@ def test_a_softmax_checkpoint_begins_with_the_initial_values(tmp_path):
         assert torch.equal(read.state_dict()[name], weight), name
 
 
-def test_a_model_can_be_switched():
+def test_a_model_can_be_switched(tmp_path):
     model = made("llama", "sdpa").eval()
+    names_before = list(model.state_dict())
     ids, mask = padded()
     before = model(ids, mask).logits
     model.set_attn_implementation("ssa")
@@ -211,6 +212,9 @@ def test_a_model_can_be_switched():
     assert names == {"score_z"} and model(ids, mask).logits.isfinite().all()
     model.set_attn_implementation("sdpa")
     torch.testing.assert_close(model(ids, mask).logits, before)
+    model.save_pretrained(tmp_path)  # softmax again, for everybody
+    assert list(model.state_dict()) == names_before
+    assert "attn_implementation" not in json.loads((tmp_path / "config.json").read_text())
 
 
 def test_bfloat16_models_keep_the_parameters_in_float32(tmp_path):
