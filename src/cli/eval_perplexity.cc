@@ -31,8 +31,6 @@ struct PerplexityArguments {
   std::int64_t stride = 0;            ///< 0: the length
 };
 
-constexpr std::int64_t kMostTokens = 1 << 24;  ///< as of model.max_positions
-
 /// The real texts at hand that no config trains on.
 const std::vector<std::string> kDefaultTexts = {
     "web_and_books/books_valid.txt", "web_and_books/c4_sample_valid.jsonl",
@@ -173,7 +171,7 @@ std::vector<EvalSuite> perplexity_suites(CLI::App& app, const SharedLanguageArgu
                   "tokens that the model reads at a time; more than it was trained on with rotary "
                   "positions or none [model.max_positions]")
       ->delimiter(',')
-      ->check(whole_number(1, kMostTokens));
+      ->check(whole_number(1, static_cast<std::int64_t>(kMostSize)));
   group
       .add_option("--stride", arguments->stride,
                   "tokens by which it goes on, the others being context; 0 = the length")

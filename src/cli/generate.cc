@@ -9,6 +9,8 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -45,19 +47,6 @@ std::unique_ptr<TextEncoder> encoder_of(const GenerateArguments& arguments, cons
   return read_encoder(config);
 }
 
-/// One a line; standard input for "-".
-std::vector<std::string> read_prompts(const fs::path& file) {
-  std::vector<std::string> prompts;
-  for_each_line(file == "-" ? fs::path() : file, [&](const std::string& line) {
-    const bool windows = line.ends_with('\r');  // as of .txt in ssa data tokenize
-    prompts.push_back(line.substr(0, line.size() - (windows ? 1 : 0)));
-  });
-  if (prompts.empty()) {
-    throw std::invalid_argument(fmt::format("--prompts {}: is empty", file.string()));
-  }
-  return prompts;
-}
-
 void write_out(const std::string& text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (!written || std::fflush(stdout) != 0) {
@@ -65,26 +54,37 @@ void write_out(const std::string& text) {
   }
 }
 
-/// The prompt's tokens; errors name its line in --prompts.
-std::vector<TokenId> ids_of(const GenerateArguments& arguments, const TextEncoder& encoder,
-                            const std::vector<std::string>& prompts, std::size_t number,
-                            std::int64_t max_positions) {
-  const auto fail = [&](const std::string& what) {
-    const std::string where = arguments.prompts.has_value()
-                                  ? fmt::format("{}:{}", arguments.prompts->string(), number + 1)
-                                  : "--prompt";
-    throw std::invalid_argument(fmt::format("{}: {}", where, what));
+struct Prompt {
+  std::string text;
+  std::vector<TokenId> ids;  ///< at least one
+};
+
+/// The one of --prompt, or one a line of --prompts; all are checked before the first is gone on
+/// from. Throws std::runtime_error naming file and line of a bad one. `begin` stands for an empty
+/// text: the beginning of a document.
+std::vector<Prompt> read_prompts(const GenerateArguments& arguments, const TextEncoder& encoder,
+                                 TokenId begin, std::int64_t max_positions) {
+  std::vector<Prompt> prompts;
+  const auto add = [&](std::string_view text) {
+    std::vector<TokenId> ids = encoder.encode_ordinary(text);
+    if (ids.empty()) ids = {begin};
+    if (std::ssize(ids) > max_positions) {
+      throw std::invalid_argument(fmt::format(
+          "the prompt has {} tokens, but model.max_positions = {}", ids.size(), max_positions));
+    }
+    prompts.push_back({std::string(text), std::move(ids)});
   };
-  std::vector<TokenId> ids;
-  try {
-    ids = encoder.encode_ordinary(prompts[number]);
-  } catch (const std::exception& error) {
-    fail(error.what());
+  if (!arguments.prompts.has_value()) {
+    add(arguments.prompt);
+    return prompts;
   }
-  if (std::ssize(ids) > max_positions) {
-    fail(fmt::format("{} tokens, but model.max_positions = {}", ids.size(), max_positions));
+  const fs::path& file = *arguments.prompts;
+  for_each_line(file == "-" ? fs::path() : file,
+                [&](std::string_view line) { add(without_carriage_return(line)); });
+  if (prompts.empty()) {
+    throw std::invalid_argument(fmt::format("--prompts {}: is empty", file.string()));
   }
-  return ids;
+  return prompts;
 }
 
 int generate_texts(GenerateArguments arguments) {
@@ -100,13 +100,8 @@ int generate_texts(GenerateArguments arguments) {
   options.cache = !arguments.no_cache;
   options.sampling.seed = static_cast<std::uint64_t>(arguments.seed);
   const bool many = arguments.prompts.has_value();
-  const std::vector<std::string> prompts =
-      many ? read_prompts(*arguments.prompts) : std::vector{arguments.prompt};
-  std::vector<std::vector<TokenId>> ids;  // all, before hours of the first ones
-  for (std::size_t i = 0; i < prompts.size(); ++i) {
-    ids.push_back(ids_of(arguments, *encoder, prompts, i, run.config.model.max_positions));
-    if (ids.back().empty()) ids.back() = {end.id};  // the beginning of a document
-  }
+  const std::vector<Prompt> prompts =
+      read_prompts(arguments, *encoder, end.id, run.config.model.max_positions);
   const LoadedModel loaded = load_model(run, arguments.checkpoint);
 
   const StopSignals signals;
@@ -119,11 +114,11 @@ int generate_texts(GenerateArguments arguments) {
       return signals.received() == 0;
     };
     const Autocast autocast(arguments.precision);
-    const GeneratedText text = generate(*loaded.model, run.config.model, *encoder, ids[i],
+    const GeneratedText text = generate(*loaded.model, run.config.model, *encoder, prompts[i].ids,
                                         static_cast<std::int64_t>(i), options, show);
     tokens += text.tokens;
     if (many) {
-      const Json row = {{"prompt", prompts[i]},
+      const Json row = {{"prompt", prompts[i].text},
                         {"text", text.text},
                         {"tokens", text.tokens},
                         {"ending", ending_name(text.ending)}};

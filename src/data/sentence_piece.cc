@@ -13,7 +13,8 @@
 namespace ssa {
 namespace {
 
-constexpr const char* kModule = "libssa_sentence_piece.so";  ///< beside libssa_torch.so, see rpath
+constexpr const char* kModule =
+    "libssa_sentence_piece.so";  ///< found by rpath (src/CMakeLists.txt)
 
 ReadSentencePiece* load_module() {
 #ifdef __SANITIZE_ADDRESS__  // refuses RTLD_DEEPBIND

@@ -69,8 +69,7 @@ class Reader {
   std::string_view next_line(std::string_view line) {
     ++lines_;
     if (lines_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    return line;
+    return without_carriage_return(line);
   }
 
   void end_text() {

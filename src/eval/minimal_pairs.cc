@@ -40,7 +40,7 @@ std::vector<fs::path> files_of(const fs::path& folder, const char* extension) {
 std::vector<std::string> lines_of(const fs::path& file) {
   std::vector<std::string> lines;
   for_each_line(file, [&](const std::string& line) {
-    lines.push_back(line.ends_with('\r') ? line.substr(0, line.size() - 1) : line);
+    lines.emplace_back(without_carriage_return(line));
     if (lines.back().empty()) throw std::invalid_argument("is blank");
     if (find_invalid_utf8(line)) throw std::invalid_argument("is not valid UTF-8");
   });

@@ -154,7 +154,7 @@ def test_prompts_of_a_file_and_stop_texts(trained):
         (["generate", "run", "--tokenizer", "nowhere.json"], "nowhere.json"),
         (["generate", "run", "--end-token", "<nothing>"], "--end-token <nothing>: the tokenizer's vocabulary has no such token"),
         (["generate", "run", "--prompts", "nowhere.txt"], "nowhere.txt"),
-        (["generate", "run", "--prompts", "long.txt"], "long.txt:2: 81 tokens, but model.max_positions = 32"),
+        (["generate", "run", "--prompts", "long.txt"], "long.txt:2: the prompt has 81 tokens, but model.max_positions = 32"),
         (["generate", "run", "--prompts", "bytes.txt"], "bytes.txt:3: byte 2 (0xff) is not valid UTF-8"),
         (["eval", "run", "--suite", "ppl", "--texts", "empty.txt"], "empty.txt: there is no text in it"),
         (["eval", "run", "--suite", "ppl", "--texts", "texts.txt", "--lengths", "8,16,8"], "--lengths: 8 is given twice"),
