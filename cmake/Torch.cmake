@@ -9,7 +9,7 @@ execute_process(
   OUTPUT_STRIP_TRAILING_WHITESPACE)
 if(torch_missing)
   message(FATAL_ERROR "torch ${SSA_TORCH_VERSION} was not found by ${SSA_PYTHON}: run `make setup`, "
-                      "or pass -DSSA_PYTHON=… (or -DSSA_WITH_TORCH=OFF for the kernels alone).")
+                      "or pass -DSSA_PYTHON=… (or -DSSA_BUILD=kernels for the kernels alone).")
 endif()
 string(REPLACE "\n" ";" torch_facts "${torch_facts}")
 list(GET torch_facts 0 torch_version)

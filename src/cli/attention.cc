@@ -17,9 +17,9 @@
 #include "cli/number.h"
 #include "eval/attention_map.h"
 #include "eval/model_json.h"
+#include "files/durable_files.h"
+#include "run/run_folder.h"
 #include "tasks/icl_prompt.h"
-#include "train/files.h"
-#include "train/run_folder.h"
 
 namespace ssa {
 namespace {

@@ -13,10 +13,10 @@
 #include "cli/command.h"
 #include "cli/number.h"
 #include "config/field.h"
-#include "data/shards_record.h"
-#include "data/token_shards.h"
-#include "data/tokenize_files.h"
-#include "train/files.h"
+#include "files/durable_files.h"
+#include "shards/shards_record.h"
+#include "shards/token_shards.h"
+#include "shards/tokenize_files.h"
 #include "train/signals.h"
 
 namespace ssa {

@@ -15,9 +15,9 @@
 #include "cli/eval_suite.h"
 #include "cli/number.h"
 #include "eval/model_json.h"
+#include "files/durable_files.h"
+#include "run/run_folder.h"
 #include "tasks/task_tokenizer.h"
-#include "train/files.h"
-#include "train/run_folder.h"
 
 namespace ssa {
 namespace {

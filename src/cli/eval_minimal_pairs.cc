@@ -16,12 +16,12 @@
 #include <stdexcept>
 
 #include "cli/eval_suite.h"
-#include "data/data_file.h"
-#include "data/file_hash.h"
 #include "eval/minimal_pairs.h"
+#include "files/data_file.h"
+#include "files/durable_files.h"
+#include "files/file_hash.h"
 #include "model/autocast.h"
 #include "tasks/task_tokenizer.h"
-#include "train/files.h"
 
 namespace ssa {
 namespace {

@@ -11,12 +11,12 @@
 
 #include "cli/eval_suite.h"
 #include "cli/number.h"
-#include "data/data_file.h"
-#include "data/file_hash.h"
-#include "data/text_documents.h"
 #include "eval/perplexity.h"
+#include "files/data_file.h"
+#include "files/file_hash.h"
 #include "model/autocast.h"
 #include "tasks/task_tokenizer.h"
+#include "text/text_documents.h"
 
 namespace ssa {
 namespace {

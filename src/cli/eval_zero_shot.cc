@@ -12,12 +12,12 @@
 
 #include "cli/eval_suite.h"
 #include "cli/number.h"
-#include "data/data_file.h"
-#include "data/file_hash.h"
 #include "eval/choice_task.h"
+#include "files/data_file.h"
+#include "files/durable_files.h"
+#include "files/file_hash.h"
 #include "model/autocast.h"
 #include "tasks/task_tokenizer.h"
-#include "train/files.h"
 
 namespace ssa {
 namespace {

@@ -15,11 +15,11 @@
 
 #include "cli/command.h"
 #include "cli/number.h"
-#include "data/lines.h"
-#include "eval/generation.h"
+#include "files/lines.h"
+#include "generate/generation.h"
 #include "model/autocast.h"
+#include "run/run_folder.h"
 #include "tasks/task_tokenizer.h"
-#include "train/run_folder.h"
 #include "train/signals.h"
 
 namespace ssa {

@@ -8,12 +8,13 @@
 #include <string>
 
 #include "cli/command.h"
-#include "model/hugging_face_config.h"
+#include "files/durable_files.h"
+#include "model/hugging_face/config.h"
+#include "model/hugging_face/weights.h"
+#include "run/run_folder.h"
+#include "run/safetensors.h"
 #include "tasks/task_tokenizer.h"
 #include "train/checkpoint.h"
-#include "train/files.h"
-#include "train/foreign_checkpoint.h"
-#include "train/run_folder.h"
 
 namespace ssa {
 namespace {
@@ -66,7 +67,7 @@ void import_checkpoint(const ImportArguments& arguments) {
     data["task.tokenizer"] = hash_tokenizer(config.task);
   }
   const auto model = make_model(config.model, static_cast<std::uint64_t>(config.train.seed));
-  load_foreign_weights(weights, *model);
+  load_foreign_weights(weights, read_safetensors(weights).tensors, *model);
   const std::int64_t parameters = count_parameters(*model);
   const fs::path out = arguments.out.has_filename() ? arguments.out : arguments.out.parent_path();
   const Run run = create_run(out, out.filename().string(), config, parameters, 1, data);

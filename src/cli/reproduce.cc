@@ -20,8 +20,8 @@
 #include "experiment/experiment.h"
 #include "experiment/results.h"
 #include "experiment/runner.h"
-#include "train/files.h"
-#include "train/run_folder.h"
+#include "files/durable_files.h"
+#include "run/run_folder.h"
 
 namespace ssa {
 namespace {

@@ -1,5 +1,5 @@
 // `ssa theory`: the two theorems, fitted against predicted slopes.
-#include "eval/theory.h"
+#include "theory/theory.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "train/files.h"
+#include "files/durable_files.h"
 
 namespace ssa {
 namespace {

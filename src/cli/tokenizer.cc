@@ -1,5 +1,5 @@
 // `ssa tokenizer`: text to token ids and back, line by line; training through Python.
-#include "data/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "data/lines.h"
-#include "data/text_encoder.h"
+#include "files/lines.h"
+#include "tokenizer/text_encoder.h"
 
 namespace ssa {
 namespace fs = std::filesystem;

@@ -10,7 +10,7 @@
 #include "cli/command.h"
 #include "cli/config_flags.h"
 #include "cli/number.h"
-#include "train/run_folder.h"
+#include "run/run_folder.h"
 
 namespace ssa {
 namespace {

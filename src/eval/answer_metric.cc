@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "data/unicode.h"
+#include "tokenizer/unicode.h"
 
 namespace ssa {
 namespace {

@@ -8,8 +8,8 @@
 #include <stdexcept>
 
 #include "config/toml.h"
-#include "data/lines.h"
-#include "data/unicode.h"
+#include "files/lines.h"
+#include "tokenizer/unicode.h"
 
 namespace ssa {
 namespace {

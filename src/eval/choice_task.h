@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "config/field.h"
-#include "data/text_encoder.h"
 #include "eval/answer_metric.h"
 #include "eval/likelihood.h"
 #include "model/model.h"
+#include "tokenizer/text_encoder.h"
 
 namespace ssa {
 

@@ -10,9 +10,9 @@
 
 #include "config/field.h"
 #include "eval/attention_statistics.h"
-#include "eval/errors.h"
 #include "model/model.h"
 #include "tasks/icl.h"
+#include "tasks/icl_errors.h"
 
 namespace ssa {
 

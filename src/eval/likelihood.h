@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "data/text_encoder.h"
 #include "model/model.h"
+#include "tokenizer/text_encoder.h"
 
 namespace ssa {
 

@@ -9,10 +9,10 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "data/lines.h"
-#include "data/unicode.h"
 #include "eval/likelihood.h"
+#include "files/lines.h"
 #include "model/packed_tokens.h"
+#include "tokenizer/unicode.h"
 
 namespace ssa {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "config/field.h"
-#include "data/text_encoder.h"
-#include "data/tokenizer.h"
 #include "model/model.h"
+#include "tokenizer/text_encoder.h"
+#include "tokenizer/tokenizer.h"
 
 namespace ssa {
 

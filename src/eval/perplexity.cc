@@ -6,7 +6,7 @@
 #include <numbers>
 #include <stdexcept>
 
-#include "data/words.h"
+#include "text/words.h"
 
 namespace ssa {
 namespace {

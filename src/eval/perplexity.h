@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "config/field.h"
-#include "data/text_encoder.h"
 #include "eval/likelihood.h"
 #include "model/model.h"
+#include "tokenizer/text_encoder.h"
 
 namespace ssa {
 

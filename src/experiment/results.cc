@@ -15,7 +15,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "train/files.h"
+#include "files/durable_files.h"
 
 namespace ssa {
 namespace {

@@ -10,11 +10,11 @@
 #include <stdexcept>
 #include <thread>
 
-#include "data/data_file.h"
 #include "eval/suites.h"
 #include "experiment/child_processes.h"
-#include "train/files.h"
-#include "train/run_folder.h"
+#include "files/data_file.h"
+#include "files/durable_files.h"
+#include "run/run_folder.h"
 
 namespace ssa {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <torch/torch.h>
 
-#include "model/hugging_face_config.h"
-#include "model/hugging_face_names.h"
+#include "model/hugging_face/config.h"
+#include "model/hugging_face/names.h"
 #include "model/initial_weights.h"
 #include "model/token_input.h"
 #include "ssa/check.h"

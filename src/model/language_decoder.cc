@@ -4,8 +4,8 @@
 
 #include "model/cross_entropy.h"
 #include "model/embedding.h"
-#include "model/hugging_face_config.h"
-#include "model/hugging_face_names.h"
+#include "model/hugging_face/config.h"
+#include "model/hugging_face/names.h"
 #include "model/token_input.h"
 #include "ssa/check.h"
 

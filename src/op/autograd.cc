@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "op/call.h"
+#include "op/fields.h"
 
 namespace ssa {
 namespace {
@@ -10,41 +11,47 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// The tensors of a call, optional ones undefined; restore_tensors undoes it.
-variable_list saved_tensors(const AttentionCall& call, const at::Tensor& out,
-                            const at::Tensor& lse) {
-  variable_list tensors{call.query,
-                        call.key,
-                        call.value,
-                        call.mask.value_or(at::Tensor()),
-                        call.bias.value_or(at::Tensor()),
-                        call.key_lengths.value_or(at::Tensor()),
-                        call.alibi_slopes.value_or(at::Tensor()),
-                        call.cu_query.value_or(at::Tensor()),
-                        call.cu_key.value_or(at::Tensor()),
-                        out,
-                        lse};
-  tensors.insert(tensors.end(), call.params.begin(), call.params.end());
-  return tensors;
+/// Keeps a call for the backward pass: tensors through save_for_backward (optional ones undefined,
+/// lists at their place), the other arguments by name. restore_call undoes it.
+void save_call(AutogradContext* context, const AttentionCall& call, const at::Tensor& out,
+               const at::Tensor& lse) {
+  variable_list tensors{out, lse};
+  visit_fields(call, [&]<class Value>(std::string_view name, const Value& value) {
+    if constexpr (std::is_same_v<Value, at::Tensor>) {
+      tensors.push_back(value);
+    } else if constexpr (std::is_same_v<Value, OptionalTensor>) {
+      tensors.push_back(value.value_or(at::Tensor()));
+    } else if constexpr (std::is_same_v<Value, std::vector<at::Tensor>>) {
+      tensors.insert(tensors.end(), value.begin(), value.end());
+      context->saved_data[std::string(name)] = static_cast<std::int64_t>(value.size());
+    } else {
+      context->saved_data[std::string(name)] = value;
+    }
+  });
+  context->save_for_backward(tensors);
 }
 
-void restore_tensors(const variable_list& tensors, BackwardCall& backward) {
-  const auto optional = [](const at::Tensor& t) {
-    return t.defined() ? OptionalTensor(t) : std::nullopt;
-  };
-  AttentionCall& call = backward.call;
-  call.query = tensors[0];
-  call.key = tensors[1];
-  call.value = tensors[2];
-  call.mask = optional(tensors[3]);
-  call.bias = optional(tensors[4]);
-  call.key_lengths = optional(tensors[5]);
-  call.alibi_slopes = optional(tensors[6]);
-  call.cu_query = optional(tensors[7]);
-  call.cu_key = optional(tensors[8]);
-  backward.out = tensors[9];
-  backward.lse = tensors[10];
-  call.params.assign(tensors.begin() + 11, tensors.end());
+BackwardCall restore_call(AutogradContext* context) {
+  const variable_list tensors = context->get_saved_variables();
+  auto next = tensors.begin();
+  BackwardCall backward;
+  backward.out = *next++;
+  backward.lse = *next++;
+  visit_fields(backward.call, [&]<class Value>(std::string_view name, Value& value) {
+    if constexpr (std::is_same_v<Value, at::Tensor>) {
+      value = *next++;
+    } else if constexpr (std::is_same_v<Value, OptionalTensor>) {
+      if (next->defined()) value = *next;
+      ++next;
+    } else if constexpr (std::is_same_v<Value, std::vector<at::Tensor>>) {
+      const auto end = next + context->saved_data.at(std::string(name)).toInt();
+      value.assign(next, end);
+      next = end;
+    } else {
+      value = context->saved_data.at(std::string(name)).to<Value>();
+    }
+  });
+  return backward;
 }
 
 struct AttentionNode : torch::autograd::Function<AttentionNode> {
@@ -54,29 +61,12 @@ struct AttentionNode : torch::autograd::Function<AttentionNode> {
     context->set_materialize_grads(false);
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const auto [out, lse] = call_attention(call);
-    context->save_for_backward(saved_tensors(call, out, lse));
-    auto& saved = context->saved_data;
-    saved["score"] = call.score;
-    saved["causal"] = call.causal;
-    saved["window"] = call.window;
-    saved["scale"] = call.scale;
-    saved["dropout"] = call.dropout;
-    saved["seed"] = call.seed;
-    saved["kernel"] = call.kernel;
+    save_call(context, call, out, lse);
     return {out, lse};
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
-    auto& saved = context->saved_data;
-    BackwardCall backward;
-    restore_tensors(context->get_saved_variables(), backward);
-    backward.call.score = saved["score"].toStringRef();
-    backward.call.causal = saved["causal"].toBool();
-    backward.call.window = saved["window"].toOptional<std::int64_t>();
-    backward.call.scale = saved["scale"].toOptional<double>();
-    backward.call.dropout = saved["dropout"].toDouble();
-    backward.call.seed = saved["seed"].toOptional<std::int64_t>();
-    backward.call.kernel = saved["kernel"].toStringRef();
+    BackwardCall backward = restore_call(context);
     const std::size_t inputs = differentiable_inputs(backward.call).size();
     variable_list result(inputs + 1);  // the last one stands for the argument that is no tensor
     if (!grads[0].defined() && !grads[1].defined()) return result;
@@ -130,8 +120,8 @@ std::vector<at::Tensor> backward_autograd(const BackwardCall& backward) {
 }
 
 TORCH_LIBRARY_IMPL(ssa, Autograd, library) {
-  library.impl("attention", unpacked<attention_autograd>);
-  library.impl("attention_backward", unpacked_backward<backward_autograd>);
+  library.impl("attention", AttentionSchema::attention<attention_autograd>);
+  library.impl("attention_backward", AttentionSchema::backward<backward_autograd>);
 }
 
 }  // namespace

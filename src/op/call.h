@@ -1,6 +1,5 @@
-// One call of ssa::attention as a plain struct, so that its seventeen arguments are spelled out in
-// this file alone: kernels for the dispatcher are written over AttentionCall and registered through
-// unpacked<…>; call_attention sends one back through the dispatcher.
+// One call of ssa::attention as a plain struct. op/fields.h lists its members as the arguments of
+// the schema; kernels for the dispatcher are written over the structs.
 #pragma once
 
 #include <torch/library.h>
@@ -12,23 +11,13 @@
 #include <tuple>
 #include <vector>
 
+#include "op/attention.h"
 #include "ssa/score_info.h"
 
 namespace ssa {
 
-struct AttentionCall {
+struct AttentionCall : AttentionOptions {
   at::Tensor query, key, value;
-  std::string score;
-  std::vector<at::Tensor> params;
-  std::optional<at::Tensor> mask, bias, key_lengths;
-  bool causal = false;
-  std::optional<double> scale = std::nullopt;
-  double dropout = 0.0;
-  std::optional<std::int64_t> seed = std::nullopt;
-  std::string kernel = "auto";
-  std::optional<std::int64_t> window = std::nullopt;
-  std::optional<at::Tensor> alibi_slopes = std::nullopt, cu_query = std::nullopt,
-                            cu_key = std::nullopt;
   /// Not of the schema: dropout's counter of the first batch row.
   std::int64_t first_sequence = 0;
 };
@@ -44,43 +33,6 @@ struct BackwardCall {
 
 using OptionalTensor = std::optional<at::Tensor>;
 using AttentionTensors = std::tuple<at::Tensor, at::Tensor>;  ///< out, lse
-
-// The argument list of the schema, once for declarations and once for uses.
-#define SSA_ATTENTION_PARAMETERS                                                                   \
-  const at::Tensor &query, const at::Tensor &key, const at::Tensor &value, std::string_view score, \
-      at::TensorList params, const OptionalTensor &mask, const OptionalTensor &bias,               \
-      const OptionalTensor &key_lengths, bool causal, std::optional<double> scale, double dropout, \
-      std::optional<std::int64_t> seed, std::string_view kernel,                                   \
-      std::optional<std::int64_t> window, const OptionalTensor &alibi_slopes,                      \
-      const OptionalTensor &cu_query, const OptionalTensor &cu_key
-#define SSA_ATTENTION_ARGUMENTS                                                                \
-  query, key, value, std::string(score), params.vec(), mask, bias, key_lengths, causal, scale, \
-      dropout, seed, std::string(kernel), window, alibi_slopes, cu_query, cu_key
-
-using AttentionFunctionType = AttentionTensors(SSA_ATTENTION_PARAMETERS);
-using BackwardFunctionType = std::vector<at::Tensor>(const at::Tensor& out, const at::Tensor& lse,
-                                                     const OptionalTensor& grad_out,
-                                                     const OptionalTensor& grad_lse,
-                                                     const c10::List<bool>& wanted,
-                                                     SSA_ATTENTION_PARAMETERS);
-
-/// A kernel over the struct as a kernel over the schema's arguments.
-template <AttentionTensors (*kKernel)(const AttentionCall&)>
-AttentionTensors unpacked(SSA_ATTENTION_PARAMETERS) {
-  return kKernel(AttentionCall{SSA_ATTENTION_ARGUMENTS});
-}
-template <std::vector<at::Tensor> (*kKernel)(const BackwardCall&)>
-std::vector<at::Tensor> unpacked_backward(const at::Tensor& out, const at::Tensor& lse,
-                                          const OptionalTensor& grad_out,
-                                          const OptionalTensor& grad_lse,
-                                          const c10::List<bool>& wanted, SSA_ATTENTION_PARAMETERS) {
-  return kKernel({AttentionCall{SSA_ATTENTION_ARGUMENTS},
-                  out,
-                  lse,
-                  grad_out,
-                  grad_lse,
-                  {wanted.begin(), wanted.end()}});
-}
 
 /// Through the dispatcher, at whatever key is next.
 AttentionTensors call_attention(const AttentionCall& call);

@@ -8,17 +8,12 @@
 #include "op/attention.h"
 #include "op/call.h"
 #include "op/composed.h"
+#include "op/fields.h"
 #include "op/fused.h"
 #include "ssa/attention.h"
 
 namespace ssa {
 namespace {
-
-#define SSA_SCHEMA_ARGUMENTS                                                                   \
-  "Tensor query, Tensor key, Tensor value, str score, Tensor[] params, Tensor? mask, Tensor? " \
-  "bias, "                                                                                     \
-  "Tensor? key_lengths, bool causal, float? scale, float dropout, int? seed, str kernel, "     \
-  "int? window, Tensor? alibi_slopes, Tensor? cu_query, Tensor? cu_key"
 
 thread_local std::string_view last_path;
 
@@ -112,16 +107,10 @@ AttentionTensors attention_autocast(const AttentionCall& given) {
   return call_attention(call);
 }
 
-at::Tensor weights_kernel(const at::Tensor& query, const at::Tensor& key, std::string_view score,
-                          at::TensorList params, const OptionalTensor& mask,
-                          const OptionalTensor& bias, const OptionalTensor& key_lengths,
-                          bool causal, std::optional<double> scale,
-                          std::optional<std::int64_t> window, const OptionalTensor& alibi_slopes) {
+at::Tensor weights_kernel(const AttentionCall& given) {
   const at::NoGradGuard no_grad;
-  AttentionCall call{query,       key,    key,  std::string(score), params.vec(), mask, bias,
-                     key_lengths, causal, scale};
-  call.window = window;
-  call.alibi_slopes = alibi_slopes;
+  AttentionCall call = given;
+  call.value = call.key;  // not read
   check_call(call);
   check_values(call);
   return composed_weights(call);
@@ -169,15 +158,16 @@ std::vector<std::string> score_names() {
 }
 
 TORCH_LIBRARY(ssa, library) {
-  library.def("attention(" SSA_SCHEMA_ARGUMENTS ") -> (Tensor out, Tensor lse)");
-  library.def(
-      "attention_backward(Tensor out, Tensor lse, Tensor? grad_out, Tensor? grad_lse, bool[] "
-      "wanted, " SSA_SCHEMA_ARGUMENTS ") -> Tensor[]");
-  library.def(
-      "attention_weights(Tensor query, Tensor key, str score, Tensor[] params, Tensor? mask, "
-      "Tensor? bias, Tensor? key_lengths, bool causal, float? scale, int? window, "
-      "Tensor? alibi_slopes) -> Tensor",
-      weights_kernel);
+  const std::string all = schema_arguments(), of_weights = schema_arguments(true);
+  const std::string forward = c10::str("attention(", all, ") -> (Tensor out, Tensor lse)"),
+                    backward = c10::str(
+                        "attention_backward(Tensor out, Tensor lse, Tensor? grad_out, Tensor? "
+                        "grad_lse, bool[] wanted, ",
+                        all, ") -> Tensor[]"),
+                    weights = c10::str("attention_weights(", of_weights, ") -> Tensor");
+  library.def(forward.c_str());
+  library.def(backward.c_str());
+  library.def(weights.c_str(), WeightsSchema::weights<weights_kernel>);
   library.def(
       "merge(Tensor[] out, Tensor[] lse, str score, Tensor[] params) -> (Tensor out, Tensor lse)",
       merge_parts);
@@ -192,21 +182,21 @@ TORCH_LIBRARY(ssa, library) {
 }
 
 TORCH_LIBRARY_IMPL(ssa, CompositeExplicitAutograd, library) {
-  library.impl("attention", unpacked<attention_kernel>);
-  library.impl("attention_backward", unpacked_backward<backward_kernel>);
+  library.impl("attention", AttentionSchema::attention<attention_kernel>);
+  library.impl("attention_backward", AttentionSchema::backward<backward_kernel>);
 }
 
 TORCH_LIBRARY_IMPL(ssa, Meta, library) {
-  library.impl("attention", unpacked<attention_meta>);
-  library.impl("attention_backward", unpacked_backward<backward_meta>);
+  library.impl("attention", AttentionSchema::attention<attention_meta>);
+  library.impl("attention_backward", AttentionSchema::backward<backward_meta>);
 }
 
 TORCH_LIBRARY_IMPL(ssa, AutocastCPU, library) {
-  library.impl("attention", unpacked<attention_autocast<at::kCPU>>);
+  library.impl("attention", AttentionSchema::attention<attention_autocast<at::kCPU>>);
 }
 
 TORCH_LIBRARY_IMPL(ssa, AutocastCUDA, library) {
-  library.impl("attention", unpacked<attention_autocast<at::kCUDA>>);
+  library.impl("attention", AttentionSchema::attention<attention_autocast<at::kCUDA>>);
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "eval/errors.h"
 #include "ssa/check.h"
+#include "tasks/icl_errors.h"
 
 namespace ssa {
 

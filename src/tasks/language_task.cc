@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "data/data_file.h"
-#include "data/file_hash.h"
-#include "data/shards_record.h"
+#include "files/data_file.h"
+#include "files/file_hash.h"
 #include "model/packed_tokens.h"
+#include "shards/shards_record.h"
 #include "ssa/check.h"
 #include "tasks/passes.h"
 #include "tasks/task_tokenizer.h"

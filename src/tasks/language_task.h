@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/token_shards.h"
+#include "shards/token_shards.h"
 #include "tasks/task.h"
 
 namespace ssa {

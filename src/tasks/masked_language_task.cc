@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "data/data_file.h"
-#include "data/file_hash.h"
+#include "files/data_file.h"
+#include "files/file_hash.h"
 #include "ssa/check.h"
 #include "tasks/passes.h"
 #include "tasks/task_tokenizer.h"

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "data/corpus.h"
 #include "tasks/masking.h"
 #include "tasks/task.h"
+#include "text/corpus.h"
 
 namespace ssa {
 

@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
-#include "data/tokenizer.h"
 #include "model/packed_tokens.h"
 #include "ssa/random.h"
+#include "tokenizer/tokenizer.h"
 
 namespace ssa {
 

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "data/data_file.h"
+#include "files/data_file.h"
 #include "ssa/check.h"
 
 namespace ssa {

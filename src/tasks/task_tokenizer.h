@@ -5,7 +5,7 @@
 #include <string>
 
 #include "config/config.h"
-#include "data/text_encoder.h"
+#include "tokenizer/text_encoder.h"
 
 namespace ssa {
 

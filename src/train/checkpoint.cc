@@ -2,23 +2,19 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/torch.h>
 
 #include <charconv>
-#include <set>
 #include <stdexcept>
 
-#include "train/files.h"
-#include "train/run_folder.h"
-#include "train/safetensors.h"
+#include "files/durable_files.h"
+#include "run/checkpoint_files.h"
+#include "run/run_folder.h"
+#include "run/safetensors.h"
 
 namespace ssa {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr const char* kModelFile = "model.safetensors";
-constexpr const char* kTrainerFile = "trainer.safetensors";
 
 template <class Number>
 Number metadata_number(const TensorFile& content, const char* key, const fs::path& file) {
@@ -31,19 +27,6 @@ Number metadata_number(const TensorFile& content, const char* key, const fs::pat
   }
   throw std::runtime_error(
       fmt::format("{}: its metadata has no number \"{}\"", file.string(), key));
-}
-
-/// Throws unless the folder is there with both files: names what is missing.
-void require_complete(const fs::path& checkpoint) {
-  if (!fs::is_directory(checkpoint)) {
-    throw std::runtime_error(fmt::format("{}: no such checkpoint", checkpoint.string()));
-  }
-  for (const char* name : {kModelFile, kTrainerFile}) {
-    if (!fs::is_regular_file(checkpoint / name)) {
-      throw std::runtime_error(
-          fmt::format("{}: incomplete checkpoint: {} is missing", checkpoint.string(), name));
-    }
-  }
 }
 
 }  // namespace
@@ -67,37 +50,6 @@ void save_checkpoint(const fs::path& run_folder, const TrainerState& state, cons
   write_safetensors(temporary / kTrainerFile, trainer);
   sync_path(temporary);
   replace_folder(temporary, target);
-}
-
-void load_weights(const fs::path& checkpoint, Model& model) {
-  require_complete(checkpoint);
-  const fs::path file = checkpoint / kModelFile;
-  const TensorFile content = read_safetensors(file);
-  const torch::NoGradGuard no_gradient;
-  std::set<std::string> known;
-  for (auto& [name, weight] : model.named_weights()) {
-    known.insert(name);
-    const torch::Tensor stored = content.find(name);
-    if (!stored.defined()) {
-      throw std::runtime_error(
-          fmt::format("{}: the model's \"{}\" is not in it", file.string(), name));
-    }
-    if (stored.sizes() != weight.sizes() || stored.scalar_type() != weight.scalar_type()) {
-      throw std::runtime_error(fmt::format(
-          "{}: \"{}\" has shape ({}) and type {}, the model's has shape ({}) and type {}",
-          file.string(), name, fmt::join(stored.sizes().begin(), stored.sizes().end(), ", "),
-          c10::toString(stored.scalar_type()),
-          fmt::join(weight.sizes().begin(), weight.sizes().end(), ", "),
-          c10::toString(weight.scalar_type())));
-    }
-    weight.copy_(stored);
-  }
-  for (const auto& [name, tensor] : content.tensors) {
-    if (!known.contains(name)) {
-      throw std::runtime_error(
-          fmt::format("{}: the model has no weight \"{}\"", file.string(), name));
-    }
-  }
 }
 
 TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, Optimizer& optimizer) {

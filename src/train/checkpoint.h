@@ -26,9 +26,6 @@ void save_checkpoint(const std::filesystem::path& run_folder, const TrainerState
 TrainerState load_checkpoint(const std::filesystem::path& checkpoint, Model& model,
                              Optimizer& optimizer);
 
-/// Reads the weights alone.
-void load_weights(const std::filesystem::path& checkpoint, Model& model);
-
 /// Removes all but the newest `keep` checkpoints (0 = keeps all).
 void remove_old_checkpoints(const std::filesystem::path& run_folder, std::int64_t keep);
 

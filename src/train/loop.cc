@@ -14,19 +14,19 @@
 #include <stdexcept>
 
 #include "config/version.h"
-#include "data/file_hash.h"
+#include "files/file_hash.h"
 #include "model/autocast.h"
 #include "model/model.h"
 #include "op/attention.h"
+#include "run/metrics.h"
+#include "run/run_folder.h"
+#include "run/run_log.h"
 #include "ssa/attention.h"
 #include "ssa/random.h"
 #include "tasks/task.h"
 #include "train/checkpoint.h"
-#include "train/metrics.h"
 #include "train/optimizer.h"
 #include "train/processes.h"
-#include "train/run_folder.h"
-#include "train/run_log.h"
 #include "train/schedule.h"
 #include "train/signals.h"
 

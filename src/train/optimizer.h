@@ -9,7 +9,7 @@
 
 #include "config/config.h"
 #include "model/model.h"
-#include "train/safetensors.h"
+#include "run/safetensors.h"
 
 namespace ssa {
 

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <limits>
 
-#include "data/small_tokenizer.h"
 #include "fake_model.h"
 #include "temporary_folder.h"
+#include "tokenizer/small_tokenizer.h"
 
 namespace ssa {
 namespace {

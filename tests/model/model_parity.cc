@@ -19,10 +19,10 @@
 
 #include "config/config.h"
 #include "model/model.h"
+#include "run/safetensors.h"
 #include "tasks/task.h"
 #include "train/checkpoint.h"
 #include "train/optimizer.h"
-#include "train/safetensors.h"
 
 namespace {
 

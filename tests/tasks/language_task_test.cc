@@ -6,9 +6,9 @@
 #include <fstream>
 #include <set>
 
-#include "data/small_tokenizer.h"
-#include "data/token_shards_writer.h"
+#include "shards/token_shards_writer.h"
 #include "temporary_folder.h"
+#include "tokenizer/small_tokenizer.h"
 
 namespace ssa {
 namespace {

@@ -9,8 +9,8 @@
 #include <map>
 #include <set>
 
-#include "data/small_tokenizer.h"
 #include "temporary_folder.h"
+#include "tokenizer/small_tokenizer.h"
 
 namespace ssa {
 namespace {

@@ -1,0 +1,18 @@
+// The files of checkpoints/step-N/ and the weights in them (docs/formats.md).
+#pragma once
+
+#include <filesystem>
+
+#include "model/model.h"
+
+namespace ssa {
+
+inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kTrainerFile = "trainer.safetensors";
+
+/// Reads the weights of a checkpoint folder into the model. Throws std::runtime_error naming the
+/// file and what is wrong: a file or weight that is missing, not known, or of another shape or
+/// type.
+void load_weights(const std::filesystem::path& checkpoint, Model& model);
+
+}  // namespace ssa
