@@ -8,7 +8,15 @@ from pathlib import Path
 
 
 class FileError(ValueError):
-    """A file that cannot be written; the message names it."""
+    """A file that cannot be read or written; the message names it."""
+
+    def __init__(self, message: str):
+        super().__init__(printable(message))
+
+
+def printable(text: str) -> str:
+    """Text for a terminal: what is not printable (line ends, escapes) as Python escapes it."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -365,16 +365,21 @@ def write_experiment(
 
 
 def write_mlm_experiment(
-    root: Path, scores=("softmax", "ssa"), seeds: int = 3, suites=("zorro", "zorro-mlm"), variant: str = "babyberta"
+    root: Path,
+    scores=("softmax", "ssa"),
+    seeds: int = 3,
+    suites=("zorro", "zorro-mlm"),
+    variant: str = "babyberta",
+    steps: int = 1000,
 ) -> dict[tuple[str, str, int], dict]:
     """An experiment folder of masked language models; returns the evaluations by (suite, score, seed)."""
     lines, evaluations = [], {}
     for seed in range(1, seeds + 1):
         for score in scores:
             run = root / "runs" / variant / score / f"seed-{seed}"
-            for suite, result in write_mlm_run(run, score, seed, suites=suites).items():
+            for suite, result in write_mlm_run(run, score, seed, steps, suites).items():
                 evaluations[suite, score, seed] = result
-                line = result_line(variant, score, seed, "mlm", 1000, result)
+                line = result_line(variant, score, seed, "mlm", steps, result)
                 line["metrics"]["training/milliseconds-per-step"] = 41.2
                 lines.append(line)
     write_lines(root / "results.jsonl", lines)

@@ -269,7 +269,7 @@ def _overview(score: str, rows: list[dict], every: list[dict], colours: dict[str
     for variant in variants:
         row = next(r for r in rows if r["variant"] == variant)
         head.append(
-            f"<th scope=col>{escape(variant)}<br><small>{METRIC_WORDS[base_metric(row['condition'].metric)]}"
+            f"<th scope=col>{escape(variant)}<br><small>{escape(METRIC_WORDS.get(base_metric(row['condition'].metric), row['condition'].metric))}"
             f", {count(len(row['seeds']), 'seed')}, {count(row['steps'], 'step')}</small></th>"
         )
     lines, group = [], None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import plotly.graph_objects as go
 
-from .panel import BASELINE_DASHES, Axis, Panel, layer_colour, log_ticks, metric_axis, translucent
+from .panel import BASELINE_DASHES, SMALLEST, Axis, Panel, label, layer_colour, log_ticks, metric_axis, translucent
 from .reading import MODEL, Attention, Cell, Condition, order_scores
 from .statistics import Summary, plain, summarise, with_interval
 
@@ -223,7 +223,7 @@ def score_parameter(cells: list[Cell], name: str) -> tuple[go.Figure, int] | Non
         (len(line["score_parameters"]) for c in runs for line in c.run.training if "score_parameters" in line),
         default=0,
     )
-    panel = Panel("step", Axis(name))
+    panel = Panel("step", Axis(label(name)))
     drawn = False
     for layer in range(layers):
         columns = []
@@ -244,7 +244,7 @@ def score_parameter(cells: list[Cell], name: str) -> tuple[go.Figure, int] | Non
         if None not in low and None not in high:
             panel.range_band(steps, low, high, colour)
         told = [
-            f"<b>layer {layer}</b><br>step {s:g}<br>{name} = {plain(m, 4)}<br>heads {plain(a, 4)} to {plain(b, 4)}"
+            f"<b>layer {layer}</b><br>step {s:g}<br>{label(name)} = {plain(m, 4)}<br>heads {plain(a, 4)} to {plain(b, 4)}"
             for s, a, m, b in zip(steps, low, mean, high, strict=True)
         ]
         panel.figure.add_scatter(
@@ -269,7 +269,7 @@ def final_parameter(cells: list[Cell], name: str, colours: dict[str, str]) -> go
     """One parameter of the scores after training: a dot for every head of every seed; beside each other the means
     over heads, summarised over seeds, with their interval as a bar."""
     groups = by_score(with_parameter(cells, name))
-    panel = Panel("layer", Axis(name))
+    panel = Panel("layer", Axis(label(name)))
     layers = max(len(c.parameters) for c in cells)
     for order, (score, of_score) in enumerate(groups.items()):
         colour = colours[score]
@@ -285,24 +285,26 @@ def final_parameter(cells: list[Cell], name: str, colours: dict[str, str]) -> go
             y=[value for _, _, _, value in heads],
             mode="markers",
             marker={"size": 4, "color": translucent(colour, 0.45)},
-            hovertext=[f"<b>{score}</b>, seed {s}<br>layer {k}, head {h}<br>{plain(v, 4)}" for k, h, s, v in heads],
+            hovertext=[
+                f"<b>{label(score)}</b>, seed {s}<br>layer {k}, head {h}<br>{plain(v, 4)}" for k, h, s, v in heads
+            ],
             hoverinfo="text",
-            meta={"kind": "heads", "name": score},
+            meta={"kind": "heads", "name": label(score)},
         )
         means = layer_means(of_score, name)
         panel.figure.add_scatter(
             x=[k + 1 + beside for k in range(len(means))],
             y=[s.mean for s in means],
             error_y={"type": "data", "array": [s.interval for s in means], "thickness": 1.5, "width": 4},
-            name=score,
+            name=label(score),
             mode="markers",
             marker={"size": 8, "color": colour, "symbol": "diamond"},
             hovertext=[
-                f"<b>{score}</b><br>layer {k}, mean over heads<br>{with_interval(s.mean, s.interval)}"
+                f"<b>{label(score)}</b><br>layer {k}, mean over heads<br>{with_interval(s.mean, s.interval)}"
                 for k, s in enumerate(means, start=1)
             ],
             hoverinfo="text",
-            meta={"kind": "mean", "name": score},
+            meta={"kind": "mean", "name": label(score)},
         )
     panel.figure.update_layout(height=320)
     return panel.figure.update_xaxes(tickvals=list(range(1, layers + 1)), range=[0.5, layers + 0.5])
@@ -331,16 +333,17 @@ def theorem(entries: list[dict], colours: dict[str, str]) -> go.Figure:
     for entry in entries:
         order = ranks[entry["score"]]
         colour, x, y = colours[entry["score"]], entry["x"], entry["log_miss"]
-        told = [f"<b>{entry['score']}</b><br>{plain(at)}: log(1 − p) = {plain(v)}" for at, v in zip(x, y, strict=True)]
+        name = label(entry["score"])
+        told = [f"<b>{name}</b><br>{plain(at)}: log(1 − p) = {plain(v)}" for at, v in zip(x, y, strict=True)]
         panel.figure.add_scatter(
             x=x,
             y=y,
-            name=entry["score"],
+            name=name,
             mode="markers",
             marker=_THEOREM_MARKERS[order % len(_THEOREM_MARKERS)] | {"color": colour},
             hovertext=told,
             hoverinfo="text",
-            meta={"kind": "computed", "name": entry["score"]},
+            meta={"kind": "computed", "name": name},
         )
         known = [(a, v) for a, v in zip(x, y, strict=True) if a is not None and v is not None and (not log or a > 0)]
         if not known or entry["predicted_slope"] is None:
@@ -351,15 +354,15 @@ def theorem(entries: list[dict], colours: dict[str, str]) -> go.Figure:
         panel.figure.add_scatter(
             x=[a for a, _ in known],
             y=line,
-            name=f"{entry['score']}, predicted",
+            name=f"{name}, predicted",
             mode="lines",
             line={"color": colour, "width": 1.5, "dash": "dash"},
             hoverinfo="skip",
-            meta={"kind": "predicted", "name": entry["score"]},
+            meta={"kind": "predicted", "name": name},
         )
     if log:
-        at = [v for entry in entries for v in entry["x"] if v]
-        panel.figure.update_xaxes(type="log", **log_ticks(min(at), max(at)))
+        at = [v for entry in entries for v in entry["x"] if v and v >= SMALLEST]
+        panel.figure.update_xaxes(type="log", **(log_ticks(min(at), max(at)) if at else {}))
     return panel.figure
 
 

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from .comparison import PUBLISHED_WORDS, REFERENCE, SUITE_TITLES, condition_order
 from .figures import by_score
 from .page import Page, legend, table
-from .panel import BASELINE_COLOUR, metric_axis, palette
+from .panel import BASELINE_COLOUR, label, metric_axis, palette
 from .reading import MODEL, PAIR_SUITES, PUBLISHED, Cell, Paradigm, Study
 from .sections import numbered, scores_key, seeds
 from .statistics import MIN_SEEDS, Summary, count, plain, summarise, with_interval
@@ -42,8 +42,8 @@ def _difference(cells: list[Cell], references: list[Cell], paradigm: Paradigm) -
 
 def _label(paradigm: Paradigm) -> str:
     if paradigm.is_average:
-        return f"<b>{paradigm.name}</b>"
-    return "<br>".join(escape(line) for line in textwrap.wrap(paradigm.name.replace("_", " "), 28))
+        return f"<b>{label(paradigm.name)}</b>"
+    return "<br>".join(label(line) for line in textwrap.wrap(paradigm.name.replace("_", " "), 28))
 
 
 def _bars(cells: list[Cell], paradigms: list[Paradigm], colours: dict[str, str]) -> go.Figure:
@@ -85,14 +85,15 @@ def _add_score(
         y=y,
         orientation="h",
         width=width,
-        name=score,
+        name=label(score),
         marker={"color": colour},
         error_x={"array": [s.interval for s in summaries], "thickness": 1.2, "width": 2} if enough else None,
         hovertext=[
-            f"<b>{score}</b><br>{with_interval(s.mean, s.interval)} % ({count(s.seeds, 'seed')})" for s in summaries
+            f"<b>{label(score)}</b><br>{with_interval(s.mean, s.interval)} % ({count(s.seeds, 'seed')})"
+            for s in summaries
         ],
         hoverinfo="text",
-        meta={"kind": "mean", "name": score},
+        meta={"kind": "mean", "name": label(score)},
     )
     dots = [(v, at) for at, s in zip(y, summaries, strict=True) if s.seeds > 1 for v in s.values]
     if dots and not enough:
@@ -102,7 +103,7 @@ def _add_score(
             mode="markers",
             marker={"size": 4, "color": "#212529"},
             hoverinfo="skip",
-            meta={"kind": "seeds", "name": score},
+            meta={"kind": "seeds", "name": label(score)},
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from html import escape
@@ -36,13 +37,24 @@ class Page:
         self.title, self.lead, self.template = title, lead, template
         self.figures: dict[str, dict] = {}
         self._sections: list[tuple[str, str, list[tuple[str, str]], str]] = []
+        self._taken = {name: "" for name in ("template", "figures", "trouble")}  # id -> what it was made from
+
+    def identifier(self, name: str) -> str:
+        """An id that markup, links and selectors can hold, from any text; another one for every other text."""
+        plain = re.sub(r"[^A-Za-z0-9.=_-]+", "-", name)
+        unique, number = plain, 1
+        while self._taken.setdefault(unique, name) != name:
+            number += 1
+            unique = f"{plain}-{number}"
+        return unique
 
     def section(self, name: str, title: str, body: str, subsections: list[tuple[str, str]] = ()) -> None:
         """subsections: (id, title) of headings inside the body, for the table of contents."""
         self._sections.append((name, title, list(subsections), body))
 
     def panel(self, name: str, title: str, note: str, figure: go.Figure) -> str:
-        """A figure with its caption; `name` becomes the id of its element."""
+        """A figure with its caption; the id of its element is made from `name`."""
+        name = self.identifier(name)
         if name in self.figures:
             raise ValueError(f"two figures are called {name}")
         plain = figure.to_plotly_json()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 
 import plotly.graph_objects as go
 
@@ -57,7 +58,7 @@ def base_metric(metric: str) -> str:
 
 
 def metric_axis(metric: str) -> Axis:
-    return _METRIC_AXES.get(base_metric(metric), Axis(metric))
+    return _METRIC_AXES.get(base_metric(metric), Axis(label(metric)))
 
 
 def layer_colour(layer: int, layers: int) -> str:
@@ -117,11 +118,19 @@ def translucent(colour: str, opacity: float) -> str:
     return f"rgba({red},{green},{blue},{opacity})"
 
 
+def label(name: str) -> str:
+    """A name from a file as plotly's text, which knows tags and links of its own."""
+    return escape(name, quote=False)
+
+
+SMALLEST = 1e-300  # on a log axis: what is smaller has no decade
+
+
 class Panel:
     """A figure with one x and one y axis, drawn line by line."""
 
     def __init__(self, x_title: str, y: Axis):
-        self.y = y
+        self.y = y  # its title may hold plotly's tags
         self._smallest = math.inf  # smallest positive mean of a score: where a band on a log axis is cut
         self._bands: list[tuple[list, list[Summary], str]] = []
         self._lines: list[go.Scatter] = []
@@ -136,7 +145,7 @@ class Panel:
 
     def shown(self, value: float | None) -> float | None:
         """A value as the axis shows it; nothing where a log axis cannot."""
-        if value is None or (self.y.log and value <= 0):
+        if value is None or (self.y.log and value < SMALLEST):
             return None
         return value * self.y.unit_scale
 
@@ -157,6 +166,7 @@ class Panel:
             self._bands.append((x, summaries, colour))
         elif markers:
             self._seed_dots(x, summaries, name, colour)
+        name = label(name)
         text = [f"<b>{name}</b><br>{hover(at)}<br>{self._told(s)}" for at, s in zip(x, summaries, strict=True)]
         self._lines.append(
             go.Scatter(
@@ -171,7 +181,7 @@ class Panel:
                 meta={"kind": "mean", "name": name},
             )
         )
-        positive = [s.mean for s in summaries if s.mean and s.mean > 0]
+        positive = [s.mean for s in summaries if s.mean and s.mean >= SMALLEST]
         self._smallest = min([self._smallest, *positive])
 
     def _told(self, summary: Summary) -> str:
@@ -193,6 +203,8 @@ class Panel:
             )
 
     def baseline(self, x: list, values: list[float | None], name: str) -> None:
+        dash = BASELINE_DASHES.get(name, "dot")
+        name = label(name)
         text = [f"<b>{name}</b> (baseline)<br>{plain(v and v * self.y.unit_scale)}{self.y.tick_suffix}" for v in values]
         self._lines.insert(
             0,
@@ -203,7 +215,7 @@ class Panel:
                 mode="lines",
                 hovertext=text,
                 hoverinfo="text",
-                line={"color": BASELINE_COLOUR, "width": 1.5, "dash": BASELINE_DASHES.get(name, "dot")},
+                line={"color": BASELINE_COLOUR, "width": 1.5, "dash": dash},
                 meta={"kind": "baseline", "name": name},
             ),
         )
@@ -284,6 +296,7 @@ class Panel:
 
 def log_ticks(low: float, high: float) -> dict:
     """Ticks of a log axis: 1, 2, 5 in every decade of a short range, else powers of ten."""
+    low, high = (max(SMALLEST, end) for end in (low, high))
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     span = math.log10(high / low)
     factors = [1, 1.2, 1.5, 2, 3, 4, 5, 6, 8] if span < 0.5 else [1, 2, 5] if span < 2 else [1]

@@ -10,12 +10,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from .records import ReportError, check_schema, kind_of, load_json, load_lines, need, need_numbers, optional
+from ..json_files import MAX_NUMBER
+from .records import (
+    MAX_WHOLE,
+    ReportError,
+    check_schema,
+    kind_of,
+    load_json,
+    load_lines,
+    need,
+    need_count,
+    need_figures,
+    need_numbers,
+    optional,
+    optional_count,
+    optional_list,
+)
+from .statistics import count
 
 SHIFT_SUITE = "icl-shift"
 PAIR_SUITES = ("zorro", "zorro-mlm", "blimp-mlm")
 EVALUATIONS = (SHIFT_SUITE, *PAIR_SUITES)
 MODEL, PUBLISHED = "model", "published"  # predictors; the others are baselines under shift
+
+
+SIZES = ("layers", "heads", "width")  # of a model
 
 
 @dataclass(frozen=True)
@@ -171,11 +190,22 @@ def order_scores(names) -> list[str]:
     return [n for n in first if n in names] + sorted(names.difference(first))
 
 
-def _value(raw, where: str) -> tuple[float, ...]:
-    numbers = raw if isinstance(raw, list) else [] if raw is None else [raw]
+_VALUES = {"none": 0, "grid": 2}  # numbers that a shift has; the others have one
+
+
+def _check_value(shift: str, value: tuple[float, ...], where: str) -> None:
+    expected = _VALUES.get(shift, 1)
+    if len(value) != expected or not all(abs(n) <= MAX_NUMBER for n in value):
+        raise ReportError(f'{where}: a shift "{shift}" has {count(expected, "finite number")} as its value')
+
+
+def _value(shift: str, raw, where: str) -> tuple[float, ...]:
+    numbers = raw if isinstance(raw, list) else [] if raw is None or shift == "none" else [raw]
     if not all(type(n) in (int, float) for n in numbers):
         raise ReportError(f'{where}: "value" must be a number or a list of numbers')
-    return tuple(float(n) for n in numbers)
+    value = tuple(float(n) for n in numbers)
+    _check_value(shift, value, where)
+    return value
 
 
 def need_parameters(record: dict, where: str, length: int | None = None) -> Parameters:
@@ -204,9 +234,13 @@ def condition_of_key(key: str, where: str) -> Condition:
         shift, points, metric = key.split("/")
         shift, _, value = shift.partition("=")
         numbers = tuple(float(n) for n in value.split("x") if n)
-        return Condition(shift, numbers, 0 if points == "last-layer" else int(points), metric)
+        condition = Condition(shift, numbers, 0 if points == "last-layer" else int(points), metric)
     except ValueError:
         raise ReportError(f'{where}: "{key}" is not of the form SHIFT=VALUE/POINTS/METRIC') from None
+    _check_value(shift, numbers, where)
+    if not 0 <= condition.points <= MAX_WHOLE:
+        raise ReportError(f'{where}: "{key}" has a number of points out of range')
+    return condition
 
 
 def paradigm_of_key(suite: str, key: str, where: str) -> Paradigm:
@@ -228,7 +262,7 @@ def _measured(evaluation: str, key: str, where: str) -> Condition | Paradigm:
 
 def _condition_and_value(row, where: str) -> tuple[str, tuple[float, ...]]:
     shift = need(row, "shift", str, where)
-    return shift, () if shift == "none" else _value(row.get("value"), where)
+    return shift, _value(shift, row.get("value"), where)
 
 
 def read_evaluation(path: Path) -> Evaluation:
@@ -236,23 +270,23 @@ def read_evaluation(path: Path) -> Evaluation:
     where = f"{path}:1"
     check_schema(record, where)
     evaluation = Evaluation(
-        need(record, "sequences", int, where),
+        need_count(record, "sequences", where),
         need(record, "data_seed", int, where),
         optional(record, "chance", float, where),
         optional(record, "majority", float, where),
-        optional(record, "huge_position", int, where),
+        optional_count(record, "huge_position", where),
         parameters=_optional_parameters(record, where),
     )
     for index, row in enumerate(need(record, "rows", list, where)):
         _read_row(row, f"{path}: rows[{index}]", evaluation)
-    for index, row in enumerate(record.get("attention") or []):
+    for index, row in enumerate(optional_list(record, "attention", where)):
         at = f"{path}: attention[{index}]"
         shift, value = _condition_and_value(row, at)
         statistics = [optional(row, k, float, at) for k in ("mass_on_huge", "entropy", "p_max")]
         evaluation.attention.append(
-            Attention(shift, value, need(row, "layer", int, at), need(row, "head", int, at), *statistics)
+            Attention(shift, value, need_count(row, "layer", at), need_count(row, "head", at), *statistics)
         )
-    for index, row in enumerate(record.get("skipped") or []):
+    for index, row in enumerate(optional_list(record, "skipped", where)):
         at = f"{path}: skipped[{index}]"
         shift, value = _condition_and_value(row, at)
         told = " × ".join(f"{v:g}" for v in value)
@@ -262,13 +296,13 @@ def read_evaluation(path: Path) -> Evaluation:
 
 def _read_row(row, at: str, evaluation: Evaluation) -> None:
     shift, value = _condition_and_value(row, at)
-    condition = Condition(shift, value, need(row, "points", int, at), need(row, "metric", str, at))
+    condition = Condition(shift, value, need_count(row, "points", at), need(row, "metric", str, at))
     key = (need(row, "predictor", str, at), condition)
     if key in evaluation.means:
         raise ReportError(f"{at}: the same predictor, shift, points and metric stand twice")
     evaluation.means[key] = need(row, "mean", float, at)
     if row.get("per_position") is not None:
-        evaluation.per_position[key] = need_numbers(row, "per_position", at)
+        evaluation.per_position[key] = need_numbers(row, "per_position", at, condition.points)
 
 
 def read_minimal_pairs(path: Path, suite: str) -> MinimalPairs:
@@ -288,21 +322,23 @@ def read_minimal_pairs(path: Path, suite: str) -> MinimalPairs:
             raise ReportError(f"{at}: the same predictor and paradigm stand twice")
         asked.accuracies[key] = need(row, "mean", float, at)
         if key == (MODEL, Paradigm(suite, "average")):
-            asked.pairs = need(row, "items", int, at)
+            asked.pairs = need_count(row, "items", at)
     return asked
 
 
 def _read_metrics(path: Path) -> tuple[list[dict], list[dict]]:
     training, validation = [], []
     for where, line in load_lines(path):
-        need(line, "step", int, where)
+        need_count(line, "step", where)
         if "validation" in line:
-            figures = need(line, "validation", dict, where)
-            for name in figures:
-                need(figures, name, float, where)
+            need_figures(line, "validation", where)
             validation.append(line)
             continue
         need(line, "loss", float, where)
+        for name in ("learning_rate", "gradient_norm", "seconds", "tokens_per_second"):
+            optional(line, name, float, where)
+        if "progress" in line:
+            need_figures(line, "progress", where)
         if "score_parameters" in line:
             need_parameters(line, where, length=3)
         training.append(line)
@@ -315,13 +351,19 @@ def read_run(path: Path) -> Run:
     where = f"{information_path}:1"
     check_schema(information, where)
     need(information, "score", str, where)
-    need(information, "parameters", int, where)
+    need_count(information, "parameters", where)
+    for name in ("version", "git", "torch"):
+        optional(information, name, str, where)
     config = need(information, "config", dict, where)
     need(need(config, "task", dict, where), "name", str, where)
-    need(config, "model", dict, where)
+    model = need(config, "model", dict, where)
+    for name in SIZES:
+        optional_count(model, name, where)
     train = need(config, "train", dict, where)
     need(train, "seed", int, where)
-    need(train, "steps", int, where)
+    need_count(train, "steps", where)
+    for name in ("batch", "accumulation"):
+        optional_count(train, name, where)
     training, validation = _read_metrics(path / "metrics.jsonl")
     files = {name: path / "evals" / f"{name}.json" for name in EVALUATIONS}
     shifts = files.pop(SHIFT_SUITE)
@@ -337,8 +379,9 @@ def read_run(path: Path) -> Run:
 
 def _run_facts(run: Run) -> dict:
     model, train = run.config["model"], run.config["train"]
-    facts = {key: model.get(key) for key in ("layers", "heads", "width")}
-    facts["batch"] = train.get("batch", 0) * train.get("accumulation", 1) or None
+    facts = {key: model.get(key) for key in SIZES}
+    batch, accumulation = train.get("batch"), train.get("accumulation", 1)
+    facts["batch"] = None if batch is None or accumulation is None else batch * accumulation
     facts["parameters"] = run.information["parameters"]
     facts["seconds"] = run.training[-1].get("seconds") if run.training else None
     return facts
@@ -358,7 +401,8 @@ def _cell_of_run(run: Run, experiment: str | None, variant: str, score: str, see
 
 
 def _cell_of_result(root: Path, experiment: str, where: str, line: dict) -> Cell:
-    facts = {key: line.get(key) for key in ("layers", "heads", "width", "batch", "parameters", "seconds")}
+    facts = {key: optional_count(line, key, where) for key in (*SIZES, "batch", "parameters")}
+    facts["seconds"] = optional(line, "seconds", float, where)
     folder = root / need(line, "run", str, where)
     run = read_run(folder) if (folder / "run.json").exists() else None
     return Cell(
@@ -367,7 +411,7 @@ def _cell_of_result(root: Path, experiment: str, where: str, line: dict) -> Cell
         need(line, "score", str, where),
         need(line, "seed", int, where),
         need(line, "task", str, where),
-        need(line, "steps", int, where),
+        need_count(line, "steps", where),
         facts,
         run,
     )
@@ -396,9 +440,11 @@ def _read_table(path: Path) -> list[dict]:
         for key in ("variant", "metric", "score", "verdict"):
             need(row, key, str, at)
         need_numbers(row, "seeds", at)
-        need(row, "steps", int, at)
+        need_count(row, "steps", at)
         for key in ("mean", "interval", "difference", "difference_interval", "ratio", "ratio_low", "ratio_high"):
-            need(row, key, float, at)
+            figure = need(row, key, float, at)
+            if "interval" in key and figure is not None and figure < 0:
+                raise ReportError(f'{at}: "{key}" is half the width of an interval and must not be negative')
         evaluation = _evaluation_of(row, at)
         if evaluation in EVALUATIONS and not row["metric"].startswith(TRAINING):
             shown.append(row | {"condition": _measured(evaluation, row["metric"], at)})
@@ -443,6 +489,8 @@ def read_theorems(path: Path) -> list[dict]:
             raise ReportError(f'{at}: "axis" must be "linear" or "log", found "{theorem["axis"]}"')
         for key in ("fitted_slope", "predicted_slope"):
             need(theorem, key, float, at)
+        if "params" in theorem:
+            need_figures(theorem, "params", at)
         x = need_numbers(theorem, "x", at)
         need_numbers(theorem, "log_miss", at, length=len(x))
     return theorems
@@ -527,5 +575,20 @@ def read_study(roots: list[Path], theory: Path | None = None) -> Study:
     files = [theory] if theory else sorted({file for root in roots for file in root.rglob("theory.json")})
     for file in files:
         study.theorems += read_theorems(file)
+    _check_parameters(study)
     _tell_experiments_apart(study)
     return study
+
+
+def _check_parameters(study: Study) -> None:
+    """That the models of one score and variant have the same parameters in the same places."""
+    for variant in study.variants():
+        for score in study.scores():
+            known = [c for c in study.select(variant, score) if c.parameters]
+            shapes = [[{name: len(of) for name, of in layer.items()} for layer in c.parameters] for c in known]
+            for cell, shape in zip(known, shapes, strict=True):
+                if shape != shapes[0]:
+                    raise ReportError(
+                        f"{variant}, {score}: the score_parameters of seed {cell.seed} have another form "
+                        f"than those of seed {known[0].seed}"
+                    )

@@ -3,57 +3,40 @@ file, the line and what would be right."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+from ..files import FileError, printable
+from ..json_files import read_json, read_json_lines
+
 SCHEMA = 1
+MAX_WHOLE = 2**53  # whole numbers beyond it are not exact in every JSON reader
 
 
 class ReportError(Exception):
-    """Bad input, told in one line."""
+    """Bad input, told in one line. What stands in files is made printable: no line ends, no terminal escapes."""
 
-
-def _no_constants(text: str):
-    raise ValueError(f"{text} is not JSON (numbers that are not finite are written as null)")
-
-
-def _parse(text: str, where: str):
-    try:
-        return json.loads(text, parse_constant=_no_constants)
-    except json.JSONDecodeError as error:
-        path, _, line = where.rpartition(":")
-        line = f"{int(line) + error.lineno - 1}" if line else line
-        raise ReportError(f"{path}:{line}: not valid JSON: {error.msg}") from None
-    except ValueError as error:
-        raise ReportError(f"{where}: {error}") from None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ReportError(f"{path}: the file is missing") from None
-    except UnicodeDecodeError as error:
-        raise ReportError(f"{path}: not UTF-8 at byte {error.start}") from None
-    except OSError as error:
-        raise ReportError(f"{path}: {error.strerror}") from None
+    def __init__(self, message: str):
+        super().__init__(printable(message))
 
 
 def load_json(path: Path):
-    return _parse(_text(path), f"{path}:1")
+    try:
+        return read_json(path)
+    except FileError as error:
+        raise ReportError(str(error)) from None
 
 
 def load_lines(path: Path) -> list[tuple[str, dict]]:
     """[("FILE:LINE", object), …] of a JSON-lines file."""
     lines = []
-    for number, text in enumerate(_text(path).split("\n"), start=1):
-        if not text.strip():
-            continue
-        where = f"{path}:{number}"
-        line = _parse(text, where)
-        if not isinstance(line, dict):
-            raise ReportError(f"{where}: expected an object, found {kind_of(line)}")
-        lines.append((where, line))
+    try:
+        for number, line in read_json_lines(path):
+            where = f"{path}:{number}"
+            if not isinstance(line, dict):
+                raise ReportError(f"{where}: expected an object, found {kind_of(line)}")
+            lines.append((where, line))
+    except FileError as error:
+        raise ReportError(str(error)) from None
     return lines
 
 
@@ -82,7 +65,17 @@ def need(record, key: str, kind: type, where: str):
     allowed = (float, int, type(None)) if kind is float else (kind,)
     if type(value) not in allowed:
         raise ReportError(f'{where}: "{key}" must be {_KINDS[kind]}, found {kind_of(value)}')
+    if kind is int and abs(value) > MAX_WHOLE:
+        raise ReportError(f'{where}: "{key}" is out of range: at most {MAX_WHOLE} in size')
     return value
+
+
+def need_count(record, key: str, where: str) -> int:
+    """record[key], which counts something."""
+    number = need(record, key, int, where)
+    if number < 0:
+        raise ReportError(f'{where}: "{key}" must not be negative, found {number}')
+    return number
 
 
 def check_schema(record, where: str) -> None:
@@ -101,3 +94,20 @@ def need_numbers(record: dict, key: str, where: str, length: int | None = None) 
 
 def optional(record: dict, key: str, kind: type, where: str):
     return need(record, key, kind, where) if record.get(key) is not None else None
+
+
+def optional_count(record: dict, key: str, where: str) -> int | None:
+    return need_count(record, key, where) if record.get(key) is not None else None
+
+
+def optional_list(record: dict, key: str, where: str) -> list:
+    """Empty where it is missing or null."""
+    return need(record, key, list, where) if record.get(key) is not None else []
+
+
+def need_figures(record: dict, key: str, where: str) -> dict[str, float | None]:
+    """record[key], an object of numbers."""
+    figures = need(record, key, dict, where)
+    for name in figures:
+        need(figures, name, float, where)
+    return figures

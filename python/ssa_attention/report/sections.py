@@ -445,8 +445,9 @@ def theorems_section(study: Study, page: Page) -> None:
             )
             for k, (case, axis) in enumerate(groups)
         ]
-        subsections.append((f"theorem-{theorem}", title))
-        body += f'<h3 id="theorem-{theorem}">{title}</h3><p>{words}</p>{panels(drawn)}{_slopes(entries)}'
+        anchor = page.identifier(f"theorem-{theorem}")
+        subsections.append((anchor, title))
+        body += f'<h3 id="{anchor}">{escape(title)}</h3><p>{words}</p>{panels(drawn)}{_slopes(entries)}'
     lead = (
         "<p>How fast the attention mass beside the largest score vanishes, computed in double precision (dots), "
         "and the slope that the theory predicts for the far end (dashes).</p>"
@@ -472,5 +473,5 @@ def _slope(slope: float | None) -> str:
 
 
 def _parameters(theorem: dict) -> str:
-    told = ", ".join(f"{k} = {v:g}" for k, v in (theorem.get("params") or {}).items())
+    told = ", ".join(f"{k} = {plain(v)}" for k, v in (theorem.get("params") or {}).items())
     return f" <small>({escape(told)})</small>" if told else ""
