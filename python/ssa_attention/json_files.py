@@ -7,7 +7,6 @@ traceback, an exhausted stack or an exhausted memory.
 from __future__ import annotations
 
 import json
-import math
 import re
 import stat
 from collections.abc import Iterator
