@@ -52,9 +52,6 @@ def test_in_the_source_tree():
 
 def test_versions_have_one_value():
     assert torch.__version__.split("+")[0] == ssa_attention.TORCH_VERSION
-    for path in ("pyproject.toml", "requirements.txt"):
-        pins = re.findall(r"torch==([0-9.]+)", (SOURCE / path).read_text())
-        assert set(pins) == {ssa_attention.TORCH_VERSION}
     cmake = (SOURCE / "CMakeLists.txt").read_text()
     assert re.search(r"project\(ssa VERSION ([0-9.]+)", cmake)[1] == ssa_attention.__version__
 
