@@ -18,7 +18,7 @@ namespace {
 
 // Large enough that a width of 64 keeps two cores busy, small enough that 200 points of a 12-layer
 // model stay in memory.
-constexpr std::int64_t kTokensPerForward = 8192;
+constexpr std::int64_t kPointTokensPerForward = 8192;
 
 template <class T>
 std::vector<T> range(T first, T last) {
@@ -76,7 +76,7 @@ std::vector<Figure> figures_of(const IclSpec& spec, const torch::Tensor& predict
 
 torch::Tensor predict(Model& model, const IclSequences& sequences) {
   const std::int64_t count = sequences.x.size(0), points = sequences.x.size(1);
-  const std::int64_t batch = std::max<std::int64_t>(1, kTokensPerForward / (2 * points));
+  const std::int64_t batch = std::max<std::int64_t>(1, kPointTokensPerForward / (2 * points));
   std::vector<torch::Tensor> predictions;
   for (std::int64_t first = 0; first < count; first += batch) {
     const std::int64_t last = std::min(first + batch, count);

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 // So that the logits of a forward pass (16 MB at 8192 ids) stay in the cache. All of Zorro in
 // bfloat16 on 2 threads: 78 s at 256, 68 s at 512, 76 s at 1024.
-constexpr std::int64_t kTokensPerForward = 512;
+constexpr std::int64_t kSentenceTokensPerForward = 512;
 
 [[noreturn]] void fail(const std::string& message) { throw std::runtime_error(message); }
 
@@ -94,7 +94,7 @@ class SentenceScorer {
         packed_.tokens[packed_.wanted.back()] = mask_;
       }
       const bool last = s + 1 == ids_.size();
-      if (static_cast<std::int64_t>(packed_.tokens.size()) >= kTokensPerForward || last) {
+      if (static_cast<std::int64_t>(packed_.tokens.size()) >= kSentenceTokensPerForward || last) {
         forward();
         if (report) report(s + 1, ids_.size());
       }
