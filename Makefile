@@ -7,7 +7,7 @@ JOBS := $(shell nproc)
 DEMO := runs/quick
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test sanitize bench setup build lint clean
+.PHONY: help demo test sanitize bench setup build lint docs clean
 
 help:
 	@printf '%s\n' \
@@ -17,7 +17,8 @@ help:
 	  'make bench  time the kernels against PyTorch (half an hour; wants an idle machine)' \
 	  'make build  install what building needs and build everything' \
 	  'make lint   clang-format, clang-tidy and ruff over the sources' \
-	  'make clean  remove build/ (keeps .venv and runs/)'
+	  'make docs  build the documentation site into build/docs' \
+  'make clean  remove build/ (keeps .venv and runs/)'
 
 setup:
 	@scripts/setup build
@@ -53,6 +54,11 @@ bench:
 lint:
 	@scripts/setup test
 	scripts/lint
+
+docs: build
+	@.venv/bin/python -m pip install -q --disable-pip-version-check -r docs/requirements.txt
+	PYTHONPATH=$(BUILD)/python .venv/bin/python -m sphinx -q -b html docs build/docs
+	@echo '[docs] open build/docs/index.html'
 
 clean:
 	rm -rf build
