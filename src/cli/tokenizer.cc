@@ -1,5 +1,5 @@
 // `ssa tokenizer`: text to token ids and back, line by line; training through Python.
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/byte_pair_tokenizer.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,7 +22,7 @@
 
 #include "cli/command.h"
 #include "files/lines.h"
-#include "tokenizer/text_encoder.h"
+#include "tokenizer/tokenizer.h"
 
 namespace ssa {
 namespace fs = std::filesystem;
@@ -32,7 +32,7 @@ struct TokenizerOptions {
   fs::path tokenizer, merges, input;
   bool jsonl = false, no_special = false, keep_special = false, speed = false;
 
-  std::unique_ptr<TextEncoder> read() const { return read_text_encoder(tokenizer, merges); }
+  std::unique_ptr<Tokenizer> read() const { return read_tokenizer(tokenizer, merges); }
 };
 
 /// Standard output in large pieces: a line at a time costs more than encoding it.
@@ -147,9 +147,9 @@ void info(const TokenizerOptions& options) {
     info_of_model(options);
     return;
   }
-  const Tokenizer tokenizer = options.merges.empty()
-                                  ? Tokenizer::read(options.tokenizer)
-                                  : Tokenizer::read(options.tokenizer, options.merges);
+  const BytePairTokenizer tokenizer =
+      options.merges.empty() ? BytePairTokenizer::read(options.tokenizer)
+                             : BytePairTokenizer::read(options.tokenizer, options.merges);
   const TokenizerSpec& spec = tokenizer.spec();
   row("kind", "byte-level BPE");
   row("size", fmt::format("{} (largest id + 1)", tokenizer.size()));

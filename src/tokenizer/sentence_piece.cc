@@ -32,7 +32,7 @@ ReadSentencePiece* load_module() {
 
 }  // namespace
 
-SentencePieceEncoder::SentencePieceEncoder(const std::filesystem::path& file) {
+SentencePieceTokenizer::SentencePieceTokenizer(const std::filesystem::path& file) {
   static ReadSentencePiece* const read = load_module();
   model_.reset(read(read_bytes(file)));
   if (model_ == nullptr) {
@@ -41,19 +41,19 @@ SentencePieceEncoder::SentencePieceEncoder(const std::filesystem::path& file) {
   }
 }
 
-SentencePieceEncoder::~SentencePieceEncoder() = default;
+SentencePieceTokenizer::~SentencePieceTokenizer() = default;
 
-std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text, bool) const {
+std::vector<TokenId> SentencePieceTokenizer::encode(std::string_view text, bool) const {
   return encode_ordinary(text);
 }
 
-std::vector<TokenId> SentencePieceEncoder::encode_ordinary(std::string_view text) const {
+std::vector<TokenId> SentencePieceTokenizer::encode_ordinary(std::string_view text) const {
   check_utf8(text);  // the library would replace what is not
   return model_->encode(text);
 }
 
-std::string SentencePieceEncoder::decode(std::span<const TokenId> ids,
-                                         bool skip_special_tokens) const {
+std::string SentencePieceTokenizer::decode(std::span<const TokenId> ids,
+                                           bool skip_special_tokens) const {
   std::string text;
   std::vector<int> run;
   const auto end_run = [&] {
@@ -74,12 +74,14 @@ std::string SentencePieceEncoder::decode(std::span<const TokenId> ids,
   return text;
 }
 
-std::optional<TokenId> SentencePieceEncoder::find(std::string_view token) const {
+std::optional<TokenId> SentencePieceTokenizer::find(std::string_view token) const {
   const int id = model_->id(token);
   if (model_->piece(id) != token) return std::nullopt;
   return id;
 }
 
-TokenId SentencePieceEncoder::size() const { return model_->size(); }
+bool SentencePieceTokenizer::is_special(TokenId id) const { return model_->is_control(id); }
+
+TokenId SentencePieceTokenizer::size() const { return model_->size(); }
 
 }  // namespace ssa

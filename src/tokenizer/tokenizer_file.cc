@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/byte_pair_tokenizer.h"
 
 namespace ssa {
 namespace fs = std::filesystem;
@@ -320,7 +320,7 @@ void read_post_processor(const Node& node, TokenizerSpec& spec) {
 
 }  // namespace
 
-Tokenizer Tokenizer::read(const fs::path& file) {
+BytePairTokenizer BytePairTokenizer::read(const fs::path& file) {
   const Value content = parse_file(file);
   const Node root(content, file.string(), "");
   root.allow_only({"version", "truncation", "padding", "added_tokens", "normalizer",
@@ -337,10 +337,10 @@ Tokenizer Tokenizer::read(const fs::path& file) {
   spec.can_decode = !decoder.is_null();
   const Node truncation = root.find("truncation");
   if (!truncation.is_null()) spec.max_length = truncation.at("max_length").id();
-  return Tokenizer(std::move(spec));
+  return BytePairTokenizer(std::move(spec));
 }
 
-Tokenizer Tokenizer::read(const fs::path& vocabulary, const fs::path& merges) {
+BytePairTokenizer BytePairTokenizer::read(const fs::path& vocabulary, const fs::path& merges) {
   const Value content = parse_file(vocabulary);
   TokenizerSpec spec;
   read_vocabulary(Node(content, vocabulary.string(), ""), spec);
@@ -357,7 +357,7 @@ Tokenizer Tokenizer::read(const fs::path& vocabulary, const fs::path& merges) {
   if (const auto end = spec.find(kEndOfText)) {
     spec.added.push_back({.content = kEndOfText, .id = *end, .special = true});
   }
-  return Tokenizer(std::move(spec));
+  return BytePairTokenizer(std::move(spec));
 }
 
 }  // namespace ssa

@@ -77,7 +77,7 @@ TEST(SampleToken, HugeAndEqualLogitsAreNoTrouble) {
 }
 
 /// One id for each byte.
-class Bytes : public TextEncoder {
+class Bytes : public Tokenizer {
  public:
   std::vector<TokenId> encode(std::string_view text, bool) const override {
     return encode_ordinary(text);

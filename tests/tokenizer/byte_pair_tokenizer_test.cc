@@ -1,4 +1,4 @@
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/byte_pair_tokenizer.h"
 
 #include <gtest/gtest.h>
 
@@ -30,8 +30,8 @@ class TokenizerTest : public testing::Test {
     return folder_ / name;
   }
 
-  Tokenizer read(const Json& content) const {
-    return Tokenizer::read(write("tokenizer.json", content.dump()));
+  BytePairTokenizer read(const Json& content) const {
+    return BytePairTokenizer::read(write("tokenizer.json", content.dump()));
   }
 
   std::string error_of(const Json& content) const {
@@ -49,7 +49,7 @@ class TokenizerTest : public testing::Test {
 TokenId byte_id(char byte) { return 3 + static_cast<unsigned char>(byte); }
 
 TEST_F(TokenizerTest, EncodesAndDecodes) {
-  const Tokenizer tokenizer = read(small_tokenizer());
+  const BytePairTokenizer tokenizer = read(small_tokenizer());
   EXPECT_EQ(tokenizer.size(), 263);
   EXPECT_EQ(tokenizer.find("Ġhell"), 262);
   EXPECT_EQ(tokenizer.find("<mask>"), 0);
@@ -63,7 +63,7 @@ TEST_F(TokenizerTest, EncodesAndDecodes) {
 }
 
 TEST_F(TokenizerTest, AddedTokensInTheText) {
-  const Tokenizer tokenizer = read(small_tokenizer());
+  const BytePairTokenizer tokenizer = read(small_tokenizer());
   EXPECT_EQ(tokenizer.encode("he <mask>ll</s>he", false), (Ids{261, 0, byte_id(' '), 260, 2, 261}));
   EXPECT_EQ(tokenizer.encode("<MASK>", false).size(), 7u) << "matched before lower case";
   Json normalized = small_tokenizer();
@@ -72,7 +72,7 @@ TEST_F(TokenizerTest, AddedTokensInTheText) {
 }
 
 TEST_F(TokenizerTest, SpecialTokensAsOrdinaryText) {
-  const Tokenizer tokenizer = read(small_tokenizer());
+  const BytePairTokenizer tokenizer = read(small_tokenizer());
   const Ids ids = tokenizer.encode_ordinary("he <mask>ll</s>he");
   EXPECT_EQ(tokenizer.decode(ids), " he <mask>ll</s>he");
   EXPECT_TRUE(std::ranges::none_of(ids, [](TokenId id) { return id < 3; }));
@@ -86,7 +86,7 @@ TEST_F(TokenizerTest, EveryTextRoundTripsWithoutNormalizer) {
   Json content = small_tokenizer();
   content["normalizer"] = nullptr;
   content["pre_tokenizer"]["add_prefix_space"] = false;
-  const Tokenizer tokenizer = read(content);
+  const BytePairTokenizer tokenizer = read(content);
   for (const std::string text : {"", " ", "\t\r\n", "Hello  he", "e\u0301", "👩\u200D🚀", "中文 Ⅷ"}) {
     EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
   }
@@ -95,7 +95,7 @@ TEST_F(TokenizerTest, EveryTextRoundTripsWithoutNormalizer) {
 }
 
 TEST_F(TokenizerTest, BadTextAndBadIds) {
-  const Tokenizer tokenizer = read(small_tokenizer());
+  const BytePairTokenizer tokenizer = read(small_tokenizer());
   const auto message = [](const auto& work) -> std::string {
     try {
       work();
@@ -141,12 +141,12 @@ TEST_F(TokenizerTest, PairOfFiles) {
   Json vocab = small_tokenizer()["model"]["vocab"];
   vocab["<|endoftext|>"] = 263;
   const fs::path vocabulary = write("vocab.json", vocab.dump());
-  const Tokenizer tokenizer =
-      Tokenizer::read(vocabulary, write("merges.txt", "#version: 0.2\nh e\nl l\nĠ he\nĠhe ll\n"));
+  const BytePairTokenizer tokenizer = BytePairTokenizer::read(
+      vocabulary, write("merges.txt", "#version: 0.2\nh e\nl l\nĠ he\nĠhe ll\n"));
   EXPECT_EQ(tokenizer.encode("hell hell<|endoftext|>H"), (Ids{259, 260, 262, 263, byte_id('H')}));
   const auto error_of_merges = [&](const char* text) -> std::string {
     try {
-      Tokenizer::read(vocabulary, write("merges.txt", text));
+      BytePairTokenizer::read(vocabulary, write("merges.txt", text));
     } catch (const std::runtime_error& error) {
       return fs::path(error.what()).filename();
     }
@@ -229,9 +229,9 @@ TEST_F(TokenizerTest, WhatIsNotUnderstoodIsRefusedByName) {
         << bad.pointer << "\n  is  " << error_of(content) << "\n  not " << expected;
   }
   const fs::path broken = write("broken.json", "{\"version\": ");
-  EXPECT_THROW(Tokenizer::read(broken), std::runtime_error);
-  EXPECT_THROW(Tokenizer::read(folder_), std::runtime_error);
-  EXPECT_THROW(Tokenizer::read(folder_ / "absent.json"), std::runtime_error);
+  EXPECT_THROW(BytePairTokenizer::read(broken), std::runtime_error);
+  EXPECT_THROW(BytePairTokenizer::read(folder_), std::runtime_error);
+  EXPECT_THROW(BytePairTokenizer::read(folder_ / "absent.json"), std::runtime_error);
 }
 
 }  // namespace
