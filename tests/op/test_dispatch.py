@@ -195,7 +195,7 @@ def test_what_is_read_on_a_device_is_read_nowhere(score):
     dropout = {} if score == "cosformer" else {"dropout": 0.1}
     with torch.inference_mode(False):
         params = [torch.full((1,), p.initial, device="meta") for p in ssa_attention.scores()[score].params]
-        out, lse = torch.ops.ssa._composed_attention(
+        out, _ = torch.ops.ssa._composed_attention(
             query.detach(), query.detach(), query.detach(), score, params, None, None, None, True, None,
             dropout.get("dropout", 0.0), torch.empty((), dtype=torch.int64, device="meta") if dropout else None,
             "auto", None, None, None, None,

@@ -27,6 +27,17 @@ triton = pytest.importorskip("triton", reason="triton is not installed: the GPU 
 from triton import language as tl
 
 ssa_attention.triton.register("CPU")
+from ssa_attention.triton import launch
+from ssa_attention.triton.blocks import Blocks, Config
+
+SHIPPED = launch.blocks_for
+
+
+@pytest.fixture(autouse=True)
+def few_blocks(monkeypatch):
+    """The interpreter takes as long for a small block as for a large one. The sizes that ship are tested once."""
+    monkeypatch.setattr(launch, "blocks_for", lambda dim, dtype: Blocks(*[Config(64, 64, 4, 1)] * 5))
+
 
 SCORES = [name for name in ssa_attention.scores() if family_of(name) == "phi"]
 TRITON = [("fused", "triton")]
@@ -74,6 +85,12 @@ def test_generated_functions_have_the_golden_values(careful):
 def test_lengths_around_block_edges(causal):
     lengths = [1, 15, 16, 17, 63, 64, 65, 130]
     check_problems([Problem(t, heads=2, rows=t, dim=24, v_dim=20) for t in lengths], TRITON, causal=causal)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_block_sizes_that_ship(dtype, monkeypatch):
+    monkeypatch.setattr(launch, "blocks_for", lambda dim, _: SHIPPED(dim, dtype))
+    check_problems([Problem(3, heads=1, rows=70, dim=24)], TRITON, causal=True)
 
 
 def features(rows, columns, heads=4):

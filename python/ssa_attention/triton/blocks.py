@@ -32,14 +32,14 @@ _NARROW = {  # bfloat16, float16: products on tensor cores
         forward=Config(64, 64, 4, 2),
         rows=Config(64, 64, 4, 1),
         query=Config(64, 32, 4, 2),
-        key=Config(32, 64, 4, 2),
+        key=Config(32, 64, 4, 1),
         bias=Config(32, 32, 4, 1),
     ),
     128: Blocks(
         forward=Config(64, 64, 8, 2),
-        rows=Config(64, 64, 8, 1),
-        query=Config(64, 32, 8, 1),
-        key=Config(32, 64, 8, 1),
+        rows=Config(32, 64, 8, 1),
+        query=Config(64, 32, 4, 1),
+        key=Config(32, 32, 8, 1),
         bias=Config(32, 32, 4, 1),
     ),
     256: Blocks(
@@ -54,8 +54,8 @@ _FLOAT32 = {
     64: Blocks(
         forward=Config(32, 32, 4, 1),
         rows=Config(32, 32, 4, 1),
-        query=Config(32, 32, 4, 1),
-        key=Config(32, 32, 4, 1),
+        query=Config(32, 32, 8, 1),
+        key=Config(32, 32, 8, 1),
         bias=Config(32, 32, 4, 1),
     ),
     128: Blocks(
