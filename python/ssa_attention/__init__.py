@@ -13,7 +13,7 @@ puts them into the models of Hugging Face (import it by itself: it needs transfo
 from ._load import TORCH_VERSION, __version__
 
 # isort: split
-from . import nn
+from . import nn, triton
 from .operator import (
     ScoreInfo,
     ScoreParameter,
@@ -38,3 +38,6 @@ __all__ = [
     "nn",
     "scores",
 ]
+
+if triton.is_available():
+    triton.register()

@@ -70,6 +70,7 @@ class Attention(nn.Module):
         scale: float | Tensor | None = None,
         cu_query: Tensor | None = None,
         cu_key: Tensor | None = None,
+        seed: int | Tensor | None = None,
     ) -> Tensor:
         """Shapes and meaning as in `ssa_attention.attention`; returns out (B, heads, T_q, D_v)."""
         dtype = compute_type(query)
@@ -89,6 +90,7 @@ class Attention(nn.Module):
             cu_key=cu_key,
             scale=scale,
             dropout=self.dropout if self.training else 0.0,
+            seed=seed,
             kernel=self.kernel,
         )
 
@@ -168,11 +170,13 @@ class SelfAttention(nn.Module):
         bias: Tensor | None = None,
         key_lengths: Tensor | None = None,
         cu_lengths: Tensor | None = None,
+        seed: int | Tensor | None = None,
     ) -> Tensor:
         """inputs (batch, length, width) to the same shape.
 
         mask (bool, True = may attend) and bias broadcast to (batch, heads, length, length);
         key_lengths, int64 (batch), is the number of real positions of each row, the rest being padding.
+        seed, of the dropout, is as in `ssa_attention.attention`.
         cu_lengths, int64 (N + 1), are the cumulative lengths of N sequences packed into a batch of 1.
         """
         batch, length, width = inputs.shape
@@ -190,6 +194,7 @@ class SelfAttention(nn.Module):
             cu_query=cu_lengths,
             cu_key=cu_lengths,
             causal=self.causal,
+            seed=seed,
         )
         return self.output(out.transpose(1, 2).reshape(batch, length, width))
 

@@ -140,7 +140,7 @@ def attention(
     cu_key: Tensor | None = None,
     scale: float | Tensor | None = None,
     dropout: float = 0.0,
-    seed: int | None = None,
+    seed: int | Tensor | None = None,
     kernel: Kernel = "auto",
     return_lse: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
@@ -150,7 +150,7 @@ def attention(
     head h // (H_q // H_kv)), T_q and T_k = lengths, D and D_v = head dimensions:
 
     Args:
-        query: (B, H_q, T_q, D), float32, bfloat16 or float64, any strides.
+        query: (B, H_q, T_q, D), float32, bfloat16, float16 or float64, any strides.
         key: (B, H_kv, T_k, D), query's dtype.
         value: (B, H_kv, T_k, D_v), query's dtype.
         score: a name from `scores()`; "ssa" is φ(s) = sgn(s)·n·log(1 + b·|s|) (arXiv 2508.14685).
@@ -173,9 +173,12 @@ def attention(
         scale: default 1/sqrt(D). A number, or a tensor of one element, which may have a gradient.
         dropout: probability in [0, 1) with which each weight is set to 0; the others are divided by
             1 - dropout. Which ones depends on `seed` and the indices alone (docs/operator.md).
-        seed: of the dropout; None draws one from torch's CPU generator, see `last_dropout_seed`.
-        kernel: "fused" (float32 or bfloat16 on the CPU, φ family) or "composed" (anything else), an error where
-            it cannot be had; "auto" takes the fused one where it can.
+        seed: of the dropout: a number, or an int64 tensor of one number on the CPU or on query's device, which
+            may change from call to call without torch.compile compiling again. None draws one from the
+            generator of query's device, in a compiled graph anew at every run; see `last_dropout_seed`.
+        kernel: "fused" (φ family, not float64; on the CPU, or on CUDA by Triton with head dimensions up to
+            256) or "composed" (anything else), an error where it cannot be had; "auto" takes the fused one
+            where it can.
         return_lse: also return the logarithm of the normaliser, which is differentiable.
 
     Returns:
@@ -183,11 +186,15 @@ def attention(
         (float64 for float64). A query that sees no key has out 0, lse -inf and zero gradients.
 
     Raises:
-        ValueError, TypeError: naming the argument, its shape or dtype, and what would be right.
+        ValueError, TypeError: naming the argument, its shape or dtype, and what would be right. Values of
+            tensors that are not on the CPU are checked only where the environment variable SSA_CHECK_VALUES is
+            1: reading them waits for the device.
         NotImplementedError: for a second derivative.
     """
     resolved = _resolve_params(score, params, {"n": n, "b": b}, query)
     query, scale = _resolve_scale(query, scale)
+    if seed is not None and not isinstance(seed, Tensor):
+        seed = torch.full((), seed, dtype=torch.int64, device=query.device)
     out, lse = torch.ops.ssa.attention(
         query, key, value, score, resolved, mask, bias, key_lengths, causal, scale, dropout, seed, kernel,
         window, alibi_slopes, cu_query, cu_key,
@@ -256,7 +263,7 @@ def merge(
 
 
 def last_attention_path() -> str:
-    """Which path this thread's last attention took: "fused", "composed", or "" before the first.
+    """Which path this thread's last attention took: "fused" (CPU), "triton", "composed", or "" before the first.
 
     Each path is also logged once per process; TORCH_CPP_LOG_LEVEL=INFO shows the line.
     """

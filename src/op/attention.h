@@ -26,7 +26,8 @@ struct AttentionOptions {
   /// int64 or int32, cumulative lengths of sequences packed into a batch of 1; both or neither.
   std::optional<at::Tensor> cu_query, cu_key;
   double dropout = 0.0;
-  std::optional<std::int64_t> seed;
+  /// int64, one number, on the CPU or on query's device; none: drawn.
+  std::optional<at::Tensor> seed;
   std::string kernel = "auto";  ///< "auto", "fused" or "composed"
 };
 
@@ -52,10 +53,10 @@ at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key,
                              const AttentionOptions& options);
 
 /// The seed that the calling thread's last ssa::attention with dropout used: the one given, or the
-/// one drawn from torch's default CPU generator. Nothing before the first.
+/// one drawn from torch's default generator. Nothing before the first. Waits for a seed on a device.
 std::optional<std::int64_t> last_dropout_seed();
 
-/// Which path the calling thread's last ssa::attention took: "fused", "composed", or "" before the
+/// Which path the calling thread's last ssa::attention took: "fused", "triton", "composed", or "" before the
 /// first.
 std::string last_attention_path();
 

@@ -100,13 +100,9 @@ struct FirstDerivativeNode : torch::autograd::Function<FirstDerivativeNode> {
 
 AttentionTensors attention_autograd(const AttentionCall& given) {
   AttentionCall call = given;
-  if (call.dropout > 0 && !call.seed) {
-    TORCH_CHECK_VALUE(
-        !call.query.is_meta() && !call.query.unsafeGetTensorImpl()->is_python_dispatch(),
-        "ssa::attention: dropout needs a seed while tracing (torch.compile, torch.export), "
-        "or one drawn seed would be frozen into the graph; pass seed");
-    call.seed = resolve_seed(call);
-  }
+  // Drawn here, so that the backward pass has the same one. While tracing (torch.compile,
+  // torch.export) the draw is a node of the graph: a new seed every time it runs.
+  if (call.dropout > 0 && !call.seed) call.seed = resolve_seed(call);
   const variable_list inputs = differentiable_inputs(call);
   const variable_list results = AttentionNode::apply(at::TensorList(inputs), call);
   return {results[0], results[1]};

@@ -53,7 +53,8 @@ std::vector<at::Tensor> differentiable_inputs(const AttentionCall& call);
 void check_call(const AttentionCall& call);
 
 /// Values: score parameters in their range, key_lengths inside [0, key length], cumulative lengths
-/// from 0 to the length without a step down.
+/// from 0 to the length without a step down. Tensors that are not on the CPU are read only where
+/// the environment variable SSA_CHECK_VALUES is 1, for reading waits for the device.
 void check_values(const AttentionCall& call);
 
 /// "fused" or "composed"; an error where kernel="fused" cannot be had.
@@ -68,9 +69,9 @@ double scale_of(const AttentionCall& call);
 /// The type scores and gradients are computed in: float64 for float64, else float32.
 at::ScalarType compute_type(const AttentionCall& call);
 
-/// The seed of the call's dropout, drawn from torch's CPU generator where none was given;
+/// The seed of the call's dropout, drawn from the generator of query's device where none was given;
 /// nothing without dropout. What it returns is what last_dropout_seed() reports.
-std::optional<std::int64_t> resolve_seed(const AttentionCall& call);
+std::optional<at::Tensor> resolve_seed(const AttentionCall& call);
 
 /// A mask or bias of 2 to 4 dimensions with leading dimensions of size 1 added: always rank 4.
 at::Tensor as_rank4(const at::Tensor& tensor);

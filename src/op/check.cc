@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "op/attention.h"
 #include "op/call.h"
@@ -44,8 +45,9 @@ void check_query_key_value(const AttentionCall& call) {
                       " but query is on ", query.device());
   }
   const at::ScalarType type = query.scalar_type();
-  TORCH_CHECK_TYPE(type == at::kFloat || type == at::kBFloat16 || type == at::kDouble, kOp,
-                   "query, key and value must be float32, bfloat16 or float64, got ", type);
+  TORCH_CHECK_TYPE(
+      type == at::kFloat || type == at::kBFloat16 || type == at::kHalf || type == at::kDouble, kOp,
+      "query, key and value must be float32, bfloat16, float16 or float64, got ", type);
   TORCH_CHECK_VALUE(key.sym_size(0) == query.sym_size(0) && value.sym_size(0) == query.sym_size(0),
                     kOp, "batch sizes differ: query ", query.sym_sizes(), ", key ", key.sym_sizes(),
                     ", value ", value.sym_sizes());
@@ -232,7 +234,27 @@ std::vector<double> values_of(const at::Tensor& tensor) {
   return {value, value + copy.numel()};
 }
 
-thread_local std::optional<std::int64_t> last_seed;
+void check_seed(const AttentionCall& call) {
+  if (!call.seed) return;
+  const at::Tensor& seed = *call.seed;
+  TORCH_CHECK_TYPE(seed.scalar_type() == at::kLong, kOp, "seed must be int64, got ",
+                   seed.scalar_type());
+  TORCH_CHECK_VALUE(seed.sym_numel() == 1, kOp, "seed must be one number, got shape ",
+                    seed.sym_sizes());
+  TORCH_CHECK_VALUE(seed.is_cpu() || seed.device() == call.query.device(), kOp, "seed is on ",
+                    seed.device(), " but query is on ", call.query.device());
+}
+
+/// Whether values may be read: they always may on the CPU.
+bool may_read_values(const AttentionCall& call) {
+  static const bool always = [] {
+    const char* text = std::getenv("SSA_CHECK_VALUES");
+    return text != nullptr && std::string_view(text) == "1";
+  }();
+  return always || call.query.is_cpu();
+}
+
+thread_local at::Tensor last_seed;
 
 }  // namespace
 
@@ -243,6 +265,7 @@ void check_call(const AttentionCall& call) {
   check_alibi(call);
   check_packed(call);
   check_linear(call);
+  check_seed(call);
   TORCH_CHECK_VALUE(!call.scale || std::isfinite(*call.scale), kOp, "scale must be finite, got ",
                     *call.scale);
   TORCH_CHECK_VALUE(!call.window || *call.window >= 1, kOp,
@@ -256,6 +279,7 @@ void check_call(const AttentionCall& call) {
 }
 
 void check_values(const AttentionCall& call) {
+  if (!may_read_values(call)) return;
   const ScoreInfo& score = score_of(call);
   for (std::size_t i = 0; i < call.params.size(); ++i) {
     const std::vector<double> values = values_of(call.params[i]);
@@ -319,13 +343,18 @@ at::ScalarType compute_type(const AttentionCall& call) {
   return call.query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-std::optional<std::int64_t> resolve_seed(const AttentionCall& call) {
+std::optional<at::Tensor> resolve_seed(const AttentionCall& call) {
   if (call.dropout <= 0) return std::nullopt;
-  last_seed = call.seed ? *call.seed : draw_dropout_seed();
-  return last_seed;
+  const bool traced = call.query.unsafeGetTensorImpl()->is_python_dispatch();
+  const at::Tensor seed = call.seed ? *call.seed : draw_dropout_seed(call.query.device(), traced);
+  if (!traced) last_seed = seed;
+  return seed;
 }
 
-std::optional<std::int64_t> last_dropout_seed() { return last_seed; }
+std::optional<std::int64_t> last_dropout_seed() {
+  if (!last_seed.defined() || last_seed.is_meta()) return std::nullopt;
+  return last_seed.item<std::int64_t>();
+}
 
 std::vector<at::Tensor> differentiable_inputs(const AttentionCall& call) {
   std::vector<at::Tensor> inputs{call.query, call.key, call.value};

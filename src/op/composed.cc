@@ -198,7 +198,8 @@ std::vector<at::Tensor> Gradients::result() const {
 
 namespace {
 
-double cosformer_length(const AttentionCall& call) { return call.params[0].max().item<double>(); }
+/// One number for all heads (check_values), as a tensor: reading it would wait for the device.
+at::Tensor cosformer_length(const AttentionCall& call) { return call.params[0].max(); }
 
 void phi_forward(const AttentionCall& call, const at::Tensor& out, const at::Tensor& lse) {
   const ComposedProblem problem(call);

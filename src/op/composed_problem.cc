@@ -124,10 +124,11 @@ BlockScores ComposedProblem::scores(const Block& block) const {
   if (call_.bias) result.scores.add_(part(as_rank4(call_.bias->detach()), block));
   if (call_.alibi_slopes) subtract_distances(block, result.scores);
   const at::Tensor structure = hidden_by_structure(block);
-  // Only in the shape of all pairs where some visible score itself is −inf.
+  // Only in the shape of all pairs where some visible score itself is −inf; other devices are not
+  // asked, for that would wait for them.
   result.hidden = structure;
   zero_hidden_(result.scores, structure);
-  if (!(result.scores.amin().item<double>() > -kInf)) {
+  if (!call_.query.is_cpu() || !(result.scores.amin().item<double>() > -kInf)) {
     result.hidden = (result.scores == -kInf).logical_or_(structure);
     zero_hidden_(result.scores, result.hidden);
   }

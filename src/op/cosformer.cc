@@ -42,7 +42,7 @@ struct Gradients {
 class Cosformer {
  public:
   Cosformer(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-            const std::optional<at::Tensor>& key_lengths, bool causal, double m);
+            const std::optional<at::Tensor>& key_lengths, bool causal, const at::Tensor& m);
 
   /// Σ_j s_ij [v_j, 1]: (batch, key heads, group, query length, dv + 1).
   at::Tensor sums() const;
@@ -90,7 +90,7 @@ class Cosformer {
                 Gradients& d) const;
 
   const bool causal_;
-  const double m_;
+  const at::Tensor m_;  ///< one number, on the device
   const std::int64_t kv_heads_, group_, rows_, keys_;
   const std::int64_t shift_;      ///< position of query row 0
   const std::int64_t first_row_;  ///< rows in front of it see nothing
@@ -102,9 +102,9 @@ class Cosformer {
 };
 
 Cosformer::Cosformer(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                     const std::optional<at::Tensor>& key_lengths, bool causal, double m)
+                     const std::optional<at::Tensor>& key_lengths, bool causal, const at::Tensor& m)
     : causal_(causal),
-      m_(m),
+      m_(m.to(at::kDouble)),
       kv_heads_(key.size(1)),
       group_(query.size(1) / key.size(1)),
       rows_(query.size(2)),
@@ -145,7 +145,7 @@ std::vector<Chunk> Cosformer::chunks() const {
 
 // In float64 whatever the type: an angle rounded to float32 would cost digits at every use.
 at::Tensor Cosformer::angles(std::int64_t first, std::int64_t count) const {
-  return at::arange(first, first + count, key_.options().dtype(at::kDouble)).mul_(kHalfPi / m_);
+  return at::arange(first, first + count, key_.options().dtype(at::kDouble)).mul_(kHalfPi).div_(m_);
 }
 
 at::Tensor Cosformer::cosines(std::int64_t first, std::int64_t rows, std::int64_t keys) const {
@@ -265,7 +265,7 @@ Gradients Cosformer::gradients(const at::Tensor& grad_out) const {
 
 at::Tensor cosformer_forward(const at::Tensor& query, const at::Tensor& key,
                              const at::Tensor& value, const std::optional<at::Tensor>& key_lengths,
-                             bool causal, double m) {
+                             bool causal, const at::Tensor& m) {
   const std::int64_t dv = value.size(3);
   if (query.numel() == 0 || key.numel() == 0 || dv == 0) {
     return at::zeros({query.size(0), query.size(1), query.size(2), dv}, query.options());
@@ -277,7 +277,7 @@ at::Tensor cosformer_forward(const at::Tensor& query, const at::Tensor& key,
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> cosformer_backward(
     const at::Tensor& grad_out, const at::Tensor& query, const at::Tensor& key,
-    const at::Tensor& value, const std::optional<at::Tensor>& key_lengths, bool causal, double m) {
+    const at::Tensor& value, const std::optional<at::Tensor>& key_lengths, bool causal, const at::Tensor& m) {
   const std::int64_t dv = value.size(3);
   if (query.numel() == 0 || key.numel() == 0 || dv == 0) {
     return {at::zeros_like(query), at::zeros_like(key), at::zeros_like(value)};
@@ -287,7 +287,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> cosformer_backward(
 }
 
 at::Tensor cosformer_weights(const at::Tensor& query, const at::Tensor& key,
-                             const std::optional<at::Tensor>& key_lengths, bool causal, double m) {
+                             const std::optional<at::Tensor>& key_lengths, bool causal, const at::Tensor& m) {
   if (query.numel() == 0 || key.numel() == 0) {
     return at::zeros({query.size(0), query.size(1), query.size(2), key.size(2)}, query.options());
   }

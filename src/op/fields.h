@@ -138,6 +138,11 @@ struct Unpacked<const std::tuple<F...>> {
     return kKernel(call(arguments...));
   }
 
+  template <std::vector<at::Tensor> (*kKernel)(const AttentionCall&)>
+  static std::vector<at::Tensor> prepare(Argument<F>... arguments) {
+    return kKernel(call(arguments...));
+  }
+
   template <std::vector<at::Tensor> (*kKernel)(const BackwardCall&)>
   static std::vector<at::Tensor> backward(const at::Tensor& out, const at::Tensor& lse,
                                           const std::optional<at::Tensor>& grad_out,

@@ -51,7 +51,7 @@ AttentionArgs<T> kernel_args(const AttentionCall& call, Lengths& lengths) {
   args.causal = call.causal;
   args.window = call.window.value_or(0);
   args.dropout = call.dropout;
-  args.seed = static_cast<std::uint64_t>(call.seed.value_or(0));
+  args.seed = call.seed ? static_cast<std::uint64_t>(call.seed->item<std::int64_t>()) : 0;
   args.query = view<T>(call.query);
   args.key = view<T>(call.key);
   args.value = view<T>(call.value);
@@ -133,14 +133,48 @@ std::vector<at::Tensor> backward_of(const BackwardCall& backward) {
 }
 
 bool is_bfloat16(const AttentionCall& call) { return call.query.scalar_type() == at::kBFloat16; }
+bool is_float16(const AttentionCall& call) { return call.query.scalar_type() == at::kHalf; }
+
+// There are no kernels of float16: it is widened to float, and the results rounded.
+
+AttentionCall widened(const AttentionCall& call) {
+  AttentionCall wide = call;
+  for (at::Tensor* tensor : {&wide.query, &wide.key, &wide.value}) *tensor = tensor->to(at::kFloat);
+  return wide;
+}
+
+void widened_forward(const AttentionCall& call, const at::Tensor& out, const at::Tensor& lse) {
+  const at::Tensor wide = at::empty_like(out, out.options().dtype(at::kFloat));
+  forward_of<float>(widened(call), wide, lse);
+  out.copy_(wide);
+}
+
+std::vector<at::Tensor> widened_backward(const BackwardCall& backward) {
+  BackwardCall wide = backward;
+  wide.call = widened(backward.call);
+  wide.out = backward.out.to(at::kFloat);
+  if (backward.grad_out) wide.grad_out = backward.grad_out->to(at::kFloat);
+  std::vector<at::Tensor> gradients = backward_of<float>(wide);
+  const std::vector<at::Tensor> inputs = differentiable_inputs(backward.call);
+  auto gradient = gradients.begin();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!backward.wanted[i]) continue;
+    // Strided as the input, which is what backward_meta promises.
+    if (i < 3) *gradient = at::empty_like(inputs[i]).copy_(*gradient);
+    ++gradient;
+  }
+  return gradients;
+}
 
 }  // namespace
 
 void fused_forward(const AttentionCall& call, const at::Tensor& out, const at::Tensor& lse) {
+  if (is_float16(call)) return widened_forward(call, out, lse);
   is_bfloat16(call) ? forward_of<BFloat16>(call, out, lse) : forward_of<float>(call, out, lse);
 }
 
 std::vector<at::Tensor> fused_backward(const BackwardCall& backward) {
+  if (is_float16(backward.call)) return widened_backward(backward);
   return is_bfloat16(backward.call) ? backward_of<BFloat16>(backward)
                                     : backward_of<float>(backward);
 }

@@ -20,7 +20,12 @@ thread_local std::string_view last_path;
 /// Remembers the path for last_attention_path() and logs it once per process and path (torch's own
 /// log: environment variable TORCH_CPP_LOG_LEVEL=INFO shows it on stderr).
 void note_path(std::string_view path) {
-  static std::once_flag fused_logged, composed_logged;
+  static std::once_flag fused_logged, composed_logged, triton_logged;
+  if (path == "triton") {
+    last_path = "triton";
+    std::call_once(triton_logged, [] { LOG(INFO) << "ssa::attention: Triton kernels"; });
+    return;
+  }
   last_path = path;
   if (path == "fused") {
     std::call_once(fused_logged,
@@ -42,6 +47,24 @@ AttentionTensors attention_kernel(const AttentionCall& given) {
   const auto& [out, lse] = outputs;
   path == "fused" ? fused_forward(call, out, lse) : composed_forward(call, out, lse);
   return outputs;
+}
+
+/// For kernels that Python registers: what all of them do before they compute. Returns out and lse
+/// to write to, and dropout's seed where there is one.
+std::vector<at::Tensor> prepare_attention(const AttentionCall& call) {
+  check_call(call);
+  check_values(call);
+  const auto [out, lse] = make_outputs(call);
+  std::vector<at::Tensor> prepared{out, lse};
+  if (const auto seed = resolve_seed(call)) prepared.push_back(*seed);
+  return prepared;
+}
+
+/// The composed path whatever other kernels there are: what such kernels leave to it.
+AttentionTensors composed_attention(const AttentionCall& given) {
+  AttentionCall call = given;
+  call.kernel = "composed";
+  return attention_kernel(call);
 }
 
 AttentionTensors attention_meta(const AttentionCall& call) {
@@ -80,6 +103,17 @@ std::vector<at::Tensor> backward_kernel(const BackwardCall& backward) {
                                                : composed_backward(backward);
 }
 
+std::vector<at::Tensor> composed_attention_backward(const BackwardCall& backward) {
+  check_backward(backward);
+  return composed_backward(backward);
+}
+
+/// See prepare_attention.
+std::vector<at::Tensor> prepare_attention_backward(const BackwardCall& backward) {
+  check_backward(backward);
+  return {};
+}
+
 std::vector<at::Tensor> backward_meta(const BackwardCall& backward) {
   check_backward(backward);
   std::vector<at::Tensor> results;
@@ -114,6 +148,25 @@ at::Tensor weights_kernel(const AttentionCall& given) {
   check_call(call);
   check_values(call);
   return composed_weights(call);
+}
+
+/// Whatever the inputs require: the weights have no gradient.
+at::Tensor weights_autograd(const AttentionCall& call) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("ssa::attention_weights", "")
+                             .typed<WeightsSchema::Type>();
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  return std::apply([&](const auto&... field) { return op.call(call.*field.kMember...); },
+                    kWeightsFields);
+}
+
+at::Tensor weights_meta(const AttentionCall& given) {
+  AttentionCall call = given;
+  call.value = call.key;
+  check_call(call);
+  return at::empty_symint({call.query.sym_size(0), call.query.sym_size(1), call.query.sym_size(2),
+                           call.key.sym_size(2)},
+                          call.query.options().dtype(compute_type(call)));
 }
 
 using ScoreFacts = std::tuple<std::string, std::string, std::string, std::string,
@@ -167,7 +220,21 @@ TORCH_LIBRARY(ssa, library) {
                     weights = c10::str("attention_weights(", of_weights, ") -> Tensor");
   library.def(forward.c_str());
   library.def(backward.c_str());
-  library.def(weights.c_str(), WeightsSchema::weights<weights_kernel>);
+  library.def(weights.c_str());
+  for (const auto& [name, rest] :
+       {std::pair{"_composed_attention(", ") -> (Tensor out, Tensor lse)"},
+        std::pair{"_prepare_attention(", ") -> Tensor[]"}}) {
+    library.def(c10::str(name, all, rest).c_str());
+  }
+  for (const char* name : {"_composed_attention_backward(", "_prepare_attention_backward("}) {
+    library.def(c10::str(name,
+                         "Tensor out, Tensor lse, Tensor? grad_out, Tensor? grad_lse, bool[] "
+                         "wanted, ",
+                         all, ") -> Tensor[]")
+                    .c_str());
+  }
+  library.def("_note_attention_path(str path) -> ()",
+              [](std::string_view path) { note_path(path); });
   library.def(
       "merge(Tensor[] out, Tensor[] lse, str score, Tensor[] params) -> (Tensor out, Tensor lse)",
       merge_parts);
@@ -184,11 +251,23 @@ TORCH_LIBRARY(ssa, library) {
 TORCH_LIBRARY_IMPL(ssa, CompositeExplicitAutograd, library) {
   library.impl("attention", AttentionSchema::attention<attention_kernel>);
   library.impl("attention_backward", AttentionSchema::backward<backward_kernel>);
+  library.impl("attention_weights", WeightsSchema::weights<weights_kernel>);
+  library.impl("_composed_attention", AttentionSchema::attention<composed_attention>);
+  library.impl("_composed_attention_backward",
+               AttentionSchema::backward<composed_attention_backward>);
+  library.impl("_prepare_attention", AttentionSchema::prepare<prepare_attention>);
+  library.impl("_prepare_attention_backward",
+               AttentionSchema::backward<prepare_attention_backward>);
 }
 
 TORCH_LIBRARY_IMPL(ssa, Meta, library) {
   library.impl("attention", AttentionSchema::attention<attention_meta>);
   library.impl("attention_backward", AttentionSchema::backward<backward_meta>);
+  library.impl("attention_weights", WeightsSchema::weights<weights_meta>);
+}
+
+TORCH_LIBRARY_IMPL(ssa, Autograd, library) {
+  library.impl("attention_weights", WeightsSchema::weights<weights_autograd>);
 }
 
 TORCH_LIBRARY_IMPL(ssa, AutocastCPU, library) {

@@ -187,12 +187,12 @@ def param_names(score):
     return [param.name for param in ssa_attention.scores()[score].params]
 
 
-def operator(kernel):
-    """The operator on one path, called as eager_attention is."""
+def operator(kernel, path=None):
+    """The operator with this `kernel`, called as eager_attention is; it must take `path` (default: of that name)."""
 
     def call(query, key, value, **options):
         result = ssa_attention.attention(query, key, value, kernel=kernel, return_lse=True, **options)
-        assert ssa_attention.last_attention_path() == kernel
+        assert ssa_attention.last_attention_path() == (kernel if path is None else path)
         return result
 
     return call
@@ -203,8 +203,18 @@ def largest_lse(results):
     return max((value.max().item() for value in values if value.numel() > 0), default=0.0)
 
 
-def check_problems(problems, **options):
-    """The error rule for both paths in float32.
+def in_type(dtype, function):
+    """`function` on tensors rounded to a narrower type; out comes back in float32."""
+
+    def call(query, key, value, **options):
+        out, lse = function(query.to(dtype), key.to(dtype), value.to(dtype), **options)
+        return out.float(), lse.float()
+
+    return call
+
+
+def check_problems(problems, paths=None, **options):
+    """The error rule in float32 for both paths on the CPU, or for those given: (kernel, its path) each.
 
     The gradients of the parameters are a few sums that cancel, so in one problem the error of either side is
     luck: they are compared over all problems together. The fused backward makes the weights again from lse,
@@ -213,8 +223,8 @@ def check_problems(problems, **options):
     truths = [p.run(torch.float64, eager_attention, **options) for p in problems]
     eagers = [p.run(torch.float32, eager_attention, **options) for p in problems]
     summed = {f"d{name}" for name in param_names(problems[0].score)}
-    for kernel in paths_of(problems[0].score):
-        ours = [p.run(torch.float32, operator(kernel), **options) for p in problems]
+    for kernel, path in paths or [(kernel, kernel) for kernel in paths_of(problems[0].score)]:
+        ours = [p.run(torch.float32, operator(kernel, path), **options) for p in problems]
         stored = max(4.0, largest_lse(truths)) if kernel == "fused" else 4.0
         for name in truths[0]:
             times, units = (2, 4.0) if name in ("out", "lse") else (3, stored)

@@ -4,7 +4,7 @@ three times its error)."""
 import pytest
 import ssa_attention
 import torch
-from eager import Problem, check_error, check_problems, eager_attention, family_of, operator, taken_by
+from eager import Problem, check_error, check_problems, eager_attention, family_of, in_type, operator, taken_by
 
 SCORES = list(ssa_attention.scores())
 ODD_DIMS = [1, 3, 5, 7, 9, 15, 17, 31, 33, 47, 63, 65, 96, 127]
@@ -92,16 +92,6 @@ def test_ssa_tends_to_softmax():
     assert (ssa - softmax).abs().max() < 1e-5 * value.abs().max()
 
 
-def in_bfloat16(function):
-    """`function` on tensors rounded to bfloat16; out comes back in float32."""
-
-    def call(query, key, value, **options):
-        out, lse = function(query.bfloat16(), key.bfloat16(), value.bfloat16(), **options)
-        return out.float(), lse.float()
-
-    return call
-
-
 def bfloat16_problem(seed, **shape):
     """Its tensors are exact in bfloat16."""
     problem = Problem(seed, **shape)
@@ -122,8 +112,8 @@ def test_fused_bfloat16_errs_no_more_than_eager_bfloat16(score, rows, columns):
         "causal": True,
     }
     truth = problem.run(torch.float64, eager_attention, **options)
-    eager = problem.run(torch.float32, in_bfloat16(eager_attention), **options)
-    ours = problem.run(torch.float32, in_bfloat16(operator("fused")), **options)
+    eager = problem.run(torch.float32, in_type(torch.bfloat16, eager_attention), **options)
+    ours = problem.run(torch.float32, in_type(torch.bfloat16, operator("fused")), **options)
     for name in truth:
         result = ours[name].bfloat16() if name in ("out", "dq", "dk", "dv") else ours[name]  # for its ε
         check_error(name, result, eager[name], truth[name], 2 if name in ("out", "lse") else 3)
@@ -145,7 +135,7 @@ def test_composed_bfloat16_is_rounded_at_its_ends_only():
 def test_bfloat16_gradients_of_parameters_do_not_suffer_from_the_rounding_of_out(kernel):
     """dn and db cancel a thousandfold: taken from a bfloat16 out they would be wrong in the first digits."""
     problem = bfloat16_problem(9, heads=3, rows=300, dim=32)
-    ours = problem.run(torch.float32, in_bfloat16(operator(kernel)), causal=True)
+    ours = problem.run(torch.float32, in_type(torch.bfloat16, operator(kernel)), causal=True)
     in_float32 = problem.run(torch.float32, operator("fused"), causal=True)
     for name in ("dn", "db"):
         assert (ours[name] - in_float32[name]).abs().max() <= 1e-4 * in_float32[name].abs().max()

@@ -6,7 +6,7 @@ import torch
 
 SCHEMA = (
     "ssa::attention(Tensor query, Tensor key, Tensor value, str score, Tensor[] params, Tensor? mask, Tensor? bias, "
-    "Tensor? key_lengths, bool causal, float? scale, float dropout, int? seed, str kernel, int? window, "
+    "Tensor? key_lengths, bool causal, float? scale, float dropout, Tensor? seed, str kernel, int? window, "
     "Tensor? alibi_slopes, Tensor? cu_query, Tensor? cu_key) -> (Tensor out, Tensor lse)"
 )
 
@@ -27,7 +27,7 @@ def arguments(dtype=torch.float32, kernel="auto", requires_grad=True, heads_insi
     ]
     bias = torch.randn(4, 1, 7).to(device, inner).requires_grad_(requires_grad)
     lengths = torch.tensor([3, 7], device=device)
-    seed = 5 if dropout else None
+    seed = torch.tensor(5) if dropout else None
     return (
         tensor(4, 6, 5), tensor(2, 7, 5), tensor(2, 7, 3), "ssa", params, None, bias, lengths, True, None, dropout,
         seed, kernel, None, None, None, None,
@@ -46,6 +46,7 @@ def test_schema():
         {"dtype": torch.float32, "kernel": "composed"},
         {"dtype": torch.float64},
         {"dtype": torch.bfloat16},
+        {"dtype": torch.float16},
         {"dtype": torch.float32, "dropout": 0.2},
         {"dtype": torch.float32, "requires_grad": False},
     ],
@@ -56,7 +57,7 @@ def test_opcheck(options, heads_inside):
     torch.library.opcheck(torch.ops.ssa.attention.default, arguments(**options, heads_inside=heads_inside))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
 def test_meta_tells_shapes_without_computing(dtype):
     out, lse = torch.ops.ssa.attention(*arguments(dtype, device="meta", requires_grad=False))
     assert out.is_meta and out.shape == (2, 4, 6, 3) and out.dtype == dtype
@@ -76,7 +77,7 @@ def test_meta_and_tracing_of_window_alibi_and_packed_sequences():
     query, key, value = (t.detach()[:1].requires_grad_() for t in (query, key, value))
     params = [torch.ones(1), torch.ones(1)]
     late = [3, torch.rand(4), torch.tensor([0, 2, 6]), torch.tensor([0, 5, 7])]
-    call = (query, key, value, "ssa", params, None, None, None, True, None, 0.1, 4, "auto", *late)
+    call = (query, key, value, "ssa", params, None, None, None, True, None, 0.1, torch.tensor(4), "auto", *late)
     torch.library.opcheck(torch.ops.ssa.attention.default, call)
 
     def attention(query, key, value):
@@ -121,10 +122,85 @@ def test_compile_and_export(kernel):
     torch.testing.assert_close(exported(longer), model(longer))
 
 
-def test_tracing_with_a_drawn_seed_is_refused():
-    model = torch.compile(lambda q: ssa_attention.attention(q, q, q, dropout=0.5), backend="aot_eager")
-    with pytest.raises(Exception, match="dropout needs a seed while tracing"):
-        model(torch.randn(1, 1, 4, 4))
+def test_seeds_under_compile():
+    """A seed that changes compiles nothing again, and none given is drawn anew at every run of the graph."""
+    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    query = torch.randn(1, 2, 30, 8, requires_grad=True)
+
+    @torch.compile(backend=counter, fullgraph=True)
+    def seeded(q, seed):
+        return ssa_attention.attention(q, q, q, dropout=0.5, seed=seed)
+
+    for seed in (3, 4, 5):
+        ours = seeded(query, torch.tensor(seed))
+        eager = ssa_attention.attention(query, query, query, dropout=0.5, seed=seed)
+        assert torch.equal(ours, eager)
+        pair = (torch.autograd.grad(out.sum(), query)[0] for out in (ours, eager))
+        torch.testing.assert_close(*pair)
+    assert counter.frame_count == 1
+
+    module = ssa_attention.nn.Attention(2, dropout=0.5)
+    drawn = torch.compile(module, backend="aot_eager", fullgraph=True)
+    torch.manual_seed(1)
+    first, second = drawn(query, query, query), drawn(query, query, query)
+    assert not torch.equal(first, second)
+    torch.manual_seed(1)
+    assert torch.equal(drawn(query, query, query), first)
+    # The backward pass of a drawn seed has the forward's weights: out is linear in value.
+    value = torch.randn(1, 2, 30, 8, requires_grad=True)
+    out = drawn(query, query, value)
+    (d_value,) = torch.autograd.grad(out.sum(), value)
+    torch.testing.assert_close((value * d_value).sum(), out.sum())
+    assert torch.equal(
+        module(query, query, query, seed=torch.tensor(9)), drawn(query, query, query, seed=torch.tensor(9))
+    )
+
+
+def test_attention_weights_are_traced_and_have_no_gradient():
+    call = arguments()
+    of_weights = (call[0], call[1], *call[3:10], None, None)
+    torch.library.opcheck(torch.ops.ssa.attention_weights.default, of_weights)
+    meta = torch.empty(2, 4, 6, 5, device="meta", dtype=torch.float16)
+    weights = ssa_attention.attention_weights(meta, meta)
+    assert weights.is_meta and weights.shape == (2, 4, 6, 6) and weights.dtype == torch.float32
+
+    class Weights(torch.nn.Module):
+        def forward(self, query):
+            return ssa_attention.attention_weights(query, query, causal=True)
+
+    query = torch.randn(1, 2, 6, 5, requires_grad=True)
+    expected = Weights()(query)
+    assert not expected.requires_grad
+    torch.testing.assert_close(torch.compile(Weights(), backend="aot_eager", fullgraph=True)(query), expected)
+    exported = torch.export.export(Weights(), (query,), dynamic_shapes={"query": {2: torch.export.Dim("length")}})
+    longer = torch.randn(1, 2, 9, 5)
+    torch.testing.assert_close(exported.module()(longer), Weights()(longer))
+
+
+def test_merge_is_traced():
+    query = torch.randn(1, 2, 6, 8, requires_grad=True)
+
+    def halves(query):
+        parts = [ssa_attention.attention(query, k, k, return_lse=True) for k in query.chunk(2, 2)]
+        out, lse = zip(*parts, strict=True)
+        return ssa_attention.merge(out, lse)[0]
+
+    torch.testing.assert_close(torch.compile(halves, backend="aot_eager", fullgraph=True)(query), halves(query))
+
+
+@pytest.mark.parametrize("score", ["ssa", "entmax", "cosformer", "sink"])
+def test_what_is_read_on_a_device_is_read_nowhere(score):
+    """On the meta device no value can be read: the composed path of other devices asks for none."""
+    query = torch.empty(1, 2, 9, 8, device="meta", requires_grad=True)
+    dropout = {} if score == "cosformer" else {"dropout": 0.1}
+    with torch.inference_mode(False):
+        params = [torch.full((1,), p.initial, device="meta") for p in ssa_attention.scores()[score].params]
+        out, _ = torch.ops.ssa._composed_attention(
+            query.detach(), query.detach(), query.detach(), score, params, None, None, None, True, None,
+            dropout.get("dropout", 0.0), torch.empty((), dtype=torch.int64, device="meta") if dropout else None,
+            "auto", None, None, None, None,
+        )  # fmt: skip
+    assert out.shape == query.shape
 
 
 def test_autocast_keeps_parameters_and_bias_in_float32():

@@ -1,0 +1,118 @@
+"""Times ssa_attention's Triton kernels on a CUDA device: what bench/attention.py --device cuda runs.
+
+Peers: PyTorch's softmax attention (SDPA with its flash backend), FlexAttention with SSA as a score_mod, compiled, forward
+only where its backward fails (a trained scalar inside a score_mod), and the composed path. Times are CUDA events; a round
+times every peer once, in a new order; ratios to SDPA are taken within a round. The whole takes some minutes.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+
+import ssa_attention
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
+
+SHAPES = ((4, 16, 4096, 64), (4, 16, 4096, 128), (8, 12, 1024, 64))
+WANTED = {"SDPA flash softmax": 1.25, "FlexAttention SSA": 0.5}  # ours to theirs, forward and backward, bfloat16
+
+
+def flex_ssa(n: torch.Tensor, b: torch.Tensor):
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    compiled = torch.compile(flex_attention)
+
+    def score_mod(score, batch, head, row, column):
+        return torch.sign(score) * n[head] * torch.log1p(b[head] * torch.abs(score))
+
+    def run(query, key, value):
+        length = query.shape[2]
+        mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, length, length, device="cuda")
+        return compiled(query, key, value, score_mod=score_mod, block_mask=mask)
+
+    return run
+
+
+def peers(heads: int):
+    n = torch.full((heads,), 1.5, device="cuda", requires_grad=True)
+    b = torch.full((heads,), 0.8, device="cuda", requires_grad=True)
+
+    def softmax(query, key, value):
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+            return scaled_dot_product_attention(query, key, value, is_causal=True)
+
+    def ours(kernel, score="ssa"):
+        def run(query, key, value):
+            params = {"n": n, "b": b} if score == "ssa" else {}
+            return ssa_attention.attention(query, key, value, score=score, causal=True, kernel=kernel, **params)
+
+        return run
+
+    return {
+        "SDPA flash softmax": softmax,
+        "ours ssa": ours("fused"),
+        "ours softmax": ours("fused", "softmax"),
+        "FlexAttention SSA": flex_ssa(n.detach(), b.detach()),
+        "composed SSA": ours("composed"),
+    }
+
+
+def milliseconds(run, calls: int) -> float:
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(calls):
+        run()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / calls
+
+
+def measure(shape: tuple[int, ...], dtype: torch.dtype, backward: bool, rounds: int) -> dict[str, list[float]]:
+    query, key, value = (torch.randn(shape, device="cuda", dtype=dtype, requires_grad=backward) for _ in range(3))
+    d_out = torch.randn_like(query)
+    runs = {}
+    for name, function in peers(shape[1]).items():
+
+        def run(function=function):
+            out = function(query, key, value)
+            if backward:
+                torch.autograd.grad(out, (query, key, value), d_out)
+
+        try:
+            run()  # compiles
+        except Exception as error:  # noqa: BLE001  (whatever a peer fails with, the others are timed)
+            print(f"{name} cannot run {shape}: {str(error).splitlines()[0]}")
+            continue
+        runs[name] = run
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name in random.sample(list(runs), len(runs)):
+            times[name].append(milliseconds(runs[name], 3 if name.startswith("composed") else 10))
+    return times
+
+
+def main(rounds: int) -> int:
+    if not torch.cuda.is_available():
+        raise SystemExit("--device cuda: torch sees no CUDA device; nothing was measured")
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, TF32 {torch.backends.cuda.matmul.allow_tf32}\n")
+    print("| (batch, heads, length, dim), causal | peer | ms | ratio to SDPA (least–largest) |\n|---|---|---|---|")
+    for shape in SHAPES:
+        for dtype in (torch.bfloat16, torch.float16):
+            for backward in (False, True):
+                times = measure(shape, dtype, backward, rounds)
+                work = f"{'x'.join(map(str, shape))} {str(dtype)[6:]} {'fwd+bwd' if backward else 'fwd'}"
+                for name, each in times.items():
+                    ratios = [mine / theirs for mine, theirs in zip(each, times["SDPA flash softmax"], strict=True)]
+                    print(
+                        f"| {work} | {name} | {statistics.median(each):.3g} | {statistics.median(ratios):.2f} "
+                        f"({min(ratios):.2f}–{max(ratios):.2f}) |",
+                        flush=True,
+                    )
+                if backward and dtype == torch.bfloat16:
+                    for peer, wanted in WANTED.items():
+                        if peer in times:
+                            ratio = statistics.median(times["ours ssa"]) / statistics.median(times[peer])
+                            print(f"ours ssa to {peer}: {ratio:.2f}, wanted at most {wanted}")
+    return 0
