@@ -6,13 +6,13 @@ namespace ssa {
 namespace {
 
 /// Of the pooler, which has no part in masked language modelling.
-constexpr std::string_view kWithoutEffect[] = {
+constexpr std::string_view kBertWithoutEffect[] = {
     "directionality",       "pooler_fc_size",       "pooler_num_attention_heads",
     "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"};
 
-ModelConfig read(const ConfigReader& in, const std::string&) {
+ModelConfig read_bert(const ConfigReader& in, const std::string&) {
   in.require("position_embedding_type", "absolute");
-  in.without_effect(kWithoutEffect);
+  in.without_effect(kBertWithoutEffect);
   ModelConfig model;
   model.preset = "bert-tiny";
   model.layers = in.whole("num_hidden_layers");
@@ -30,7 +30,7 @@ ModelConfig read(const ConfigReader& in, const std::string&) {
   return model;
 }
 
-std::string write(const ModelConfig& model, Json& config) {
+std::string write_bert(const ModelConfig& model, Json& config) {
   config.update(Json{{"architectures", Json::array({"BertForMaskedLM"})},
                      {"model_type", "bert"},
                      {"hidden_size", model.width},
@@ -77,8 +77,8 @@ Architecture bert_architecture() {
                      {"cls.predictions.decoder.bias", "cls.predictions.bias"}},
           .unused = {"bert.pooler.", "cls.seq_relationship."},
           .tied = true,
-          .read = read,
-          .write = write};
+          .read = read_bert,
+          .write = write_bert};
 }
 
 }  // namespace ssa

@@ -5,19 +5,20 @@
 namespace ssa {
 namespace {
 
-constexpr std::string_view kWithoutEffect[] = {"n_ctx",  // a second n_positions of old files
-                                               "reorder_and_upcast_attn",  // the order of rounding
-                                               "pad_token_id",
-                                               "summary_activation",
-                                               "summary_first_dropout",
-                                               "summary_proj_to_labels",
-                                               "summary_type",
-                                               "summary_use_proj"};
+constexpr std::string_view kGpt2WithoutEffect[] = {
+    "n_ctx",                    // a second n_positions of old files
+    "reorder_and_upcast_attn",  // the order of rounding
+    "pad_token_id",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj"};
 
-ModelConfig read(const ConfigReader& in, const std::string&) {
+ModelConfig read_gpt2(const ConfigReader& in, const std::string&) {
   in.require("scale_attn_weights", true);
   in.require("scale_attn_by_inverse_layer_idx", false);
-  in.without_effect(kWithoutEffect);
+  in.without_effect(kGpt2WithoutEffect);
   ModelConfig model;
   model.preset = "gpt2-124m";
   model.layers = in.whole("n_layer");
@@ -31,7 +32,7 @@ ModelConfig read(const ConfigReader& in, const std::string&) {
   return model;
 }
 
-std::string write(const ModelConfig& model, Json& config) {
+std::string write_gpt2(const ModelConfig& model, Json& config) {
   config.update(Json{{"architectures", Json::array({"GPT2LMHeadModel"})},
                      {"model_type", "gpt2"},
                      {"n_positions", model.max_positions},
@@ -69,8 +70,8 @@ Architecture gpt2_architecture() {
           .copies = {{"lm_head.weight", "transformer.wte.weight"}},
           .unused = {},
           .tied = true,
-          .read = read,
-          .write = write};
+          .read = read_gpt2,
+          .write = write_gpt2};
 }
 
 }  // namespace ssa

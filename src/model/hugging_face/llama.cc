@@ -9,11 +9,12 @@
 namespace ssa {
 namespace {
 
-constexpr std::string_view kWithoutEffect[] = {"pad_token_id",
-                                               "pretraining_tp",  // the order of sums
-                                               "is_llama_config",
-                                               "max_window_layers",  // read with use_sliding_window
-                                               "unsloth_fixed"};
+constexpr std::string_view kLlamaWithoutEffect[] = {
+    "pad_token_id",
+    "pretraining_tp",  // the order of sums
+    "is_llama_config",
+    "max_window_layers",  // read with use_sliding_window
+    "unsloth_fixed"};
 
 /// The window of Qwen's models, which some first layers may lack.
 void read_partial_window(const ConfigReader& in, ModelConfig& model) {
@@ -39,7 +40,7 @@ void read_partial_window(const ConfigReader& in, ModelConfig& model) {
   if (first == model.layers) model.window = model.window_first = 0;
 }
 
-void read_variant(const ConfigReader& in, const std::string& type, ModelConfig& model) {
+void read_llama_variant(const ConfigReader& in, const std::string& type, ModelConfig& model) {
   const bool attention = in.truth("attention_bias", false);
   const bool mlp = in.truth("mlp_bias", false);
   if (mlp && !attention) {
@@ -60,10 +61,10 @@ void read_variant(const ConfigReader& in, const std::string& type, ModelConfig& 
   }
 }
 
-ModelConfig read(const ConfigReader& in, const std::string& type) {
+ModelConfig read_llama(const ConfigReader& in, const std::string& type) {
   in.require("attention_dropout", 0.0);
   in.require("rope_interleaved", false);
-  in.without_effect(kWithoutEffect);
+  in.without_effect(kLlamaWithoutEffect);
   ModelConfig model;
   model.preset = "llama-135m";
   model.layers = in.whole("num_hidden_layers");
@@ -77,7 +78,7 @@ ModelConfig read(const ConfigReader& in, const std::string& type) {
   model.norm = NormKind::rms;
   model.norm_epsilon = in.number("rms_norm_eps", 1e-6);
   model.max_positions = in.whole("max_position_embeddings");
-  read_variant(in, type, model);
+  read_llama_variant(in, type, model);
   read_rotary(in, model, 1.0);
   if (model.rotary_share != 1.0) {
     in.fail("partial_rotary_factor: Llama's blocks turn whole heads; the nearest is nemotron");
@@ -86,13 +87,13 @@ ModelConfig read(const ConfigReader& in, const std::string& type) {
 }
 
 /// The class, by what only one of them has.
-std::string_view type_of(const ModelConfig& model) {
+std::string_view llama_type_of(const ModelConfig& model) {
   if (model.query_key_norm) return "qwen3";
   if (model.biases == Biases::query_key_value) return "qwen2";
   return model.window > 0 ? "mistral" : "llama";
 }
 
-std::string_view class_of(std::string_view type) {
+std::string_view llama_class_of(std::string_view type) {
   if (type == "qwen3") return "Qwen3ForCausalLM";
   if (type == "qwen2") return "Qwen2ForCausalLM";
   return type == "mistral" ? "MistralForCausalLM" : "LlamaForCausalLM";
@@ -110,8 +111,8 @@ void write_partial_window(const ModelConfig& model, Json& config) {
   config["layer_types"] = types;
 }
 
-std::string write(const ModelConfig& model, Json& config) {
-  const std::string_view type = type_of(model), name = class_of(type);
+std::string write_llama(const ModelConfig& model, Json& config) {
+  const std::string_view type = llama_type_of(model), name = llama_class_of(type);
   const bool qwen = type == "qwen2" || type == "qwen3";
   config.update(Json{{"architectures", Json::array({name})},
                      {"model_type", type},
@@ -165,8 +166,8 @@ Architecture llama_architecture() {
       .copies = {{"lm_head.weight", "model.embed_tokens.weight"}},
       .unused = {},
       .tied = false,
-      .read = read,
-      .write = write};
+      .read = read_llama,
+      .write = write_llama};
 }
 
 }  // namespace ssa

@@ -5,12 +5,12 @@
 namespace ssa {
 namespace {
 
-constexpr std::string_view kWithoutEffect[] = {"pad_token_id"};
+constexpr std::string_view kNemotronWithoutEffect[] = {"pad_token_id"};
 
-ModelConfig read(const ConfigReader& in, const std::string&) {
+ModelConfig read_nemotron(const ConfigReader& in, const std::string&) {
   in.require("attention_dropout", 0.0);
   in.require("hidden_dropout", 0.0);
-  in.without_effect(kWithoutEffect);
+  in.without_effect(kNemotronWithoutEffect);
   ModelConfig model;
   model.preset = "nemotron-114m";
   model.layers = in.whole("num_hidden_layers");
@@ -33,7 +33,7 @@ ModelConfig read(const ConfigReader& in, const std::string&) {
   return model;
 }
 
-std::string write(const ModelConfig& model, Json& config) {
+std::string write_nemotron(const ModelConfig& model, Json& config) {
   const bool biases = model.biases == Biases::all;
   config.update(Json{{"architectures", Json::array({"NemotronForCausalLM"})},
                      {"model_type", "nemotron"},
@@ -85,8 +85,8 @@ Architecture nemotron_architecture() {
           .copies = {{"lm_head.weight", "model.embed_tokens.weight"}},
           .unused = {},
           .tied = false,
-          .read = read,
-          .write = write};
+          .read = read_nemotron,
+          .write = write_nemotron};
 }
 
 }  // namespace ssa

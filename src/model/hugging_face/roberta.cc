@@ -5,7 +5,7 @@
 namespace ssa {
 namespace {
 
-ModelConfig read(const ConfigReader& in, const std::string&) {
+ModelConfig read_roberta(const ConfigReader& in, const std::string&) {
   in.require("position_embedding_type", "absolute");
   ModelConfig model;
   model.preset = "babyberta";
@@ -24,7 +24,7 @@ ModelConfig read(const ConfigReader& in, const std::string&) {
   return model;
 }
 
-std::string write(const ModelConfig& model, Json& config) {
+std::string write_roberta(const ModelConfig& model, Json& config) {
   config.update(Json{{"architectures", Json::array({"RobertaForMaskedLM"})},
                      {"model_type", "roberta"},
                      {"hidden_size", model.width},
@@ -69,8 +69,8 @@ Architecture roberta_architecture() {
                  {"lm_head.decoder.bias", "lm_head.bias"}},
       .unused = {"roberta.pooler."},
       .tied = true,
-      .read = read,
-      .write = write};
+      .read = read_roberta,
+      .write = write_roberta};
 }
 
 }  // namespace ssa
