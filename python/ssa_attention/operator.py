@@ -96,6 +96,31 @@ def _resolve_params(
     ]
 
 
+def _resolve_scale(query: Tensor, scale: float | Tensor | None) -> tuple[Tensor, float | None]:
+    """The operator's scale is a number. The gradient of a tensor goes by way of query, which it multiplies as
+    scale / scale.detach(), a 1 that leaves every digit as it is."""
+    if not isinstance(scale, Tensor):
+        return query, scale
+    if scale.numel() != 1 or not scale.dtype.is_floating_point:
+        raise ValueError(
+            f"scale must be a number or a floating-point tensor of one element, got {scale.dtype} of shape "
+            f"{list(scale.shape)}; a scale per head multiplies query"
+        )
+    needs_gradient = scale.requires_grad and torch.is_grad_enabled()
+    # Multiplied in the type of the scale or in that of query, whichever has more digits, so that its gradient, a sum
+    # over query, has them too.
+    wide = torch.promote_types(torch.promote_types(query.dtype, scale.dtype), torch.float32)
+    if torch.compiler.is_compiling():  # its value is not known while a graph is made
+        return (query.to(wide) * scale.reshape(()).to(wide)).to(query.dtype), 1.0
+    number = float(scale.detach())
+    if not needs_gradient:
+        return query, number
+    if number == 0:
+        return (query.to(wide) * scale.reshape(()).to(wide)).to(query.dtype), 1.0
+    one = (scale / scale.detach()).reshape(()).to(wide)
+    return (query.to(wide) * one).to(query.dtype), number
+
+
 def attention(
     query: Tensor,
     key: Tensor,
@@ -113,7 +138,7 @@ def attention(
     alibi_slopes: Tensor | None = None,
     cu_query: Tensor | None = None,
     cu_key: Tensor | None = None,
-    scale: float | None = None,
+    scale: float | Tensor | None = None,
     dropout: float = 0.0,
     seed: int | None = None,
     kernel: Kernel = "auto",
@@ -145,7 +170,7 @@ def attention(
             sequence s has queries cu_query[s] … cu_query[s + 1] - 1, which see keys cu_key[s] …
             cu_key[s + 1] - 1 only, and all positions count from its start. Both or neither; not together
             with `mask`, `bias` or `key_lengths`.
-        scale: default 1/sqrt(D).
+        scale: default 1/sqrt(D). A number, or a tensor of one element, which may have a gradient.
         dropout: probability in [0, 1) with which each weight is set to 0; the others are divided by
             1 - dropout. Which ones depends on `seed` and the indices alone (docs/operator.md).
         seed: of the dropout; None draws one from torch's CPU generator, see `last_dropout_seed`.
@@ -162,6 +187,7 @@ def attention(
         NotImplementedError: for a second derivative.
     """
     resolved = _resolve_params(score, params, {"n": n, "b": b}, query)
+    query, scale = _resolve_scale(query, scale)
     out, lse = torch.ops.ssa.attention(
         query, key, value, score, resolved, mask, bias, key_lengths, causal, scale, dropout, seed, kernel,
         window, alibi_slopes, cu_query, cu_key,
@@ -183,7 +209,7 @@ def attention_weights(
     causal: bool = False,
     window: int | None = None,
     alibi_slopes: Tensor | None = None,
-    scale: float | None = None,
+    scale: float | Tensor | None = None,
 ) -> Tensor:
     """The weights themselves, (B, H_q, T_q, T_k), float32 (float64 for float64), without gradient.
 
@@ -191,6 +217,8 @@ def attention_weights(
     Arguments as in `attention`. Rows sum to 1; a row that sees no key is 0.
     """
     resolved = _resolve_params(score, params, {"n": n, "b": b}, query)
+    if isinstance(scale, Tensor):
+        query, scale = _resolve_scale(query, scale.detach())
     return torch.ops.ssa.attention_weights(
         query, key, score, resolved, mask, bias, key_lengths, causal, scale, window, alibi_slopes
     )

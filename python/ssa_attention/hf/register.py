@@ -1,39 +1,22 @@
-"""Scoring functions in the models of Hugging Face: `attn_implementation="ssa"`, or any other name of `scores()`.
-
-    import ssa_attention.hf  # registers them; transformers 5
-    from transformers import AutoModelForCausalLM
-
-    model = AutoModelForCausalLM.from_pretrained("gpt2", attn_implementation="ssa")  # softmax weights, n and b at their start
-    model = AutoModelForCausalLM.from_pretrained("runs/books/checkpoints/step-2000")  # of `ssa train`: n and b as trained
-
-Every attention module of such a model owns the score's parameters as `score_NAME` (SSA: score_n, score_b), raw values as
-in `ssa_attention.nn.ScoreParameters`, which train, save and load like its weights. How is said by keys of the model's
-config, the same as in a config of `ssa train`: `parametrisation` ("softplus"), `score_share` ("head": a value a head;
-"layer"), `score_initial` (values in the score's order), `score_frozen` and `score_trained` (names). Set them on the config
-before the model is made. `save_pretrained` keeps them and the score's name, so that the checkpoint cannot be read as
-one of softmax: without this module `from_pretrained` refuses it.
-
-Masks, padding, caches, grouped heads and sliding windows are theirs and work as with "sdpa"; what only eager attention
-can do (`output_attentions`) does not. A model that asks for something else within its attention (a soft cap, position
-biases, sinks of its own) gets a ValueError that names it, and so does one whose class computes attention by itself (Bloom).
-"""
+"""Registers every scoring function as an attention implementation, and gives models its parameters."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
 from transformers.masking_utils import sdpa_mask
 
-from .nn import _effective_values, _initial_weights
-from .operator import ScoreInfo, attention, scores
+from ..operator import ScoreInfo, attention, scores
+from ..score_parameters import compute_type, effective_values, initial_weights, keeping_precision, new_weight_type
+from .recognised import attention_modules, left_behind, query_heads
 
-__all__ = ["score_values"]
-
-_REFUSED = ("softcap", "position_bias", "s_aux", "head_mask")
+_REFUSED = ("softcap", "s_aux", "sinks", "head_mask")
 
 
 def _score_of(config: PreTrainedConfig) -> ScoreInfo | None:
@@ -53,7 +36,7 @@ def _initial_of(config: PreTrainedConfig, info: ScoreInfo) -> dict[str, float]:
             f"config.score_initial has {len(given)} values, score {info.name!r} has the parameters {names}"
         )
     values = dict(zip((param.name for param in info.params), given, strict=False))
-    return _initial_weights(info, _parametrisation(config), values)
+    return initial_weights(info, _parametrisation(config), values)
 
 
 def _trained_of(config: PreTrainedConfig, info: ScoreInfo) -> dict[str, bool]:
@@ -66,22 +49,6 @@ def _trained_of(config: PreTrainedConfig, info: ScoreInfo) -> dict[str, bool]:
     return trained
 
 
-def _attention_modules(model: nn.Module) -> list[tuple[str, nn.Module, PreTrainedConfig]]:
-    """Those that call the attention interface: all of transformers' own say whether they are causal."""
-    return [
-        (name, module, getattr(module, "config", model.config))
-        for name, module in model.named_modules()
-        if isinstance(getattr(module, "is_causal", None), bool) and not isinstance(module, PreTrainedModel)
-    ]
-
-
-def _query_heads(module: nn.Module, config: PreTrainedConfig) -> int:
-    for owner, name in ((module, "num_heads"), (module, "num_attention_heads"), (config, "num_attention_heads")):
-        if isinstance(heads := getattr(owner, name, None), int):
-            return heads
-    raise ValueError(f"{type(module).__name__} does not say how many heads it has")
-
-
 def _refuse(model: PreTrainedModel, score: str) -> None:
     raise ValueError(
         f'attn_implementation="{score}": {type(model).__name__} computes its attention itself; in transformers only '
@@ -89,11 +56,23 @@ def _refuse(model: PreTrainedModel, score: str) -> None:
     )
 
 
+def _refuse_part(model: PreTrainedModel, others: list[tuple[str, str]]) -> None:
+    name, module_class = others[0]
+    more = f" and {len(others) - 1} more modules" if len(others) > 1 else ""
+    raise ValueError(
+        f'attn_implementation="{model.config._attn_implementation}": {name} ({module_class}){more} of '
+        f"{type(model).__name__} computes its attention itself and would go on with its own; where a model has parts "
+        'with configs of their own, name one: set_attn_implementation({"text_config": "ssa"})'
+    )
+
+
 def _set_parameters(model: PreTrainedModel) -> None:
     """Gives every attention module the parameters of its score, and takes those of another score away."""
     if (info := _score_of(model.config)) is not None and not model._can_set_attn_implementation():
         _refuse(model, info.name)
-    for _, module, config in _attention_modules(model):
+    if others := left_behind(model, frozenset(scores())):
+        _refuse_part(model, others)
+    for _, module, config in attention_modules(model):
         info = _score_of(config)
         before, now = getattr(module, "score_name", None), None if info is None else info.name
         if before == now:
@@ -111,10 +90,35 @@ def _set_parameters(model: PreTrainedModel) -> None:
         shared = getattr(config, "score_share", "head")
         if shared not in ("head", "layer"):
             raise ValueError(f'config.score_share must be "head" or "layer", got {shared!r}')
-        size = 1 if shared == "layer" else _query_heads(module, config)
+        size = 1 if shared == "layer" else query_heads(module, config)
+        _keep_in_casts(type(module))
         for name, value in initial.items():
-            raw = torch.full((size,), value, dtype=torch.float32)
+            raw = torch.full((size,), value, dtype=new_weight_type())
             module.register_parameter(f"score_{name}", nn.Parameter(raw, requires_grad=trained[name]))
+
+
+def _keep_in_casts(module_class: type[nn.Module]) -> None:
+    """.to(torch.bfloat16), .half() and their like leave the raw weights in float32. Once a class, where copies and
+    pickled modules find it too."""
+    if "_ssa_keeps_precision" in vars(module_class):
+        return
+    before = module_class._apply
+
+    @functools.wraps(before)
+    def _apply(self, fn, recurse=True):
+        own = {name: self._parameters.pop(name) for name in list(self._parameters) if name.startswith("score_")}
+        try:
+            before(self, fn, recurse)
+            holder = nn.Module()
+            holder._parameters.update(own)
+            holder._apply(keeping_precision(fn))
+            own = dict(holder._parameters)
+        finally:
+            self._parameters.update(own)
+        return self
+
+    module_class._apply = _apply
+    module_class._ssa_keeps_precision = True
 
 
 def _keep_precision(model: PreTrainedModel) -> None:
@@ -171,6 +175,44 @@ def _extend(model_class: type[PreTrainedModel]) -> None:
     model_class.set_attn_implementation = switch_with_scores
 
 
+@dataclass(frozen=True)
+class ObservedCall:
+    """One call of attention in a model: what `observing` hands on. Shapes as in `ssa_attention.attention`."""
+
+    query: Tensor
+    key: Tensor
+    mask: Tensor | None
+    bias: Tensor | None
+    causal: bool
+    scale: float | None
+
+
+_observers: list[Callable[[nn.Module, ObservedCall], None]] = []
+
+
+@contextmanager
+def observing(observer: Callable[[nn.Module, ObservedCall], None]) -> Iterator[None]:
+    """Calls the function before every attention of a model with one of our scores."""
+    _observers.append(observer)
+    try:
+        yield
+    finally:
+        _observers.remove(observer)
+
+
+def _mask_and_bias(
+    attention_mask: Tensor | None, position_bias: Tensor | None, dtype: torch.dtype
+) -> tuple[Tensor | None, Tensor | None]:
+    """Theirs as the operator wants them."""
+    bias = None if position_bias is None else position_bias.to(dtype)
+    if attention_mask is None or attention_mask.dtype == torch.bool:
+        return attention_mask, bias
+    # Additive masks exclude with the least number, which SSA would not take for nothing.
+    excluded = attention_mask <= torch.finfo(attention_mask.dtype).min / 2
+    added = attention_mask.to(dtype).masked_fill(excluded, -torch.inf)
+    return None, added if bias is None else added + bias
+
+
 def _attention_of(info: ScoreInfo) -> Callable[..., tuple[Tensor, None]]:
     def attend(
         module: nn.Module,
@@ -181,6 +223,7 @@ def _attention_of(info: ScoreInfo) -> Callable[..., tuple[Tensor, None]]:
         dropout: float = 0.0,
         scaling: float | None = None,
         is_causal: bool | None = None,
+        position_bias: Tensor | None = None,
         **options,
     ) -> tuple[Tensor, None]:
         """query (B, H_q, T_q, D), key and value (B, H_kv, T_k, D) to (B, T_q, H_q, D) and no weights."""
@@ -192,41 +235,32 @@ def _attention_of(info: ScoreInfo) -> Callable[..., tuple[Tensor, None]]:
                 f"{asked} has no parameters of {info.name}: import ssa_attention.hf before the model is made, and "
                 "change its attention with model.set_attn_implementation"
             )
-        dtype = torch.float64 if query.dtype == torch.float64 else torch.float32
-        params = [value.to(dtype) for value in _effective_values(module, info, module.score_parametrisation)]
+        dtype = compute_type(query)
+        params = effective_values(module, info, module.score_parametrisation, dtype)
         causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
         causal = bool(causal) and attention_mask is None and query.shape[2] > 1
         if causal and key.shape[2] > query.shape[2]:  # a static cache of which nothing after the queries is filled
             key, value = key[:, :, : query.shape[2]], value[:, :, : query.shape[2]]
-        masks: dict[str, Tensor] = {}
-        if attention_mask is not None:
-            if attention_mask.dtype == torch.bool:
-                masks["mask"] = attention_mask
-            else:  # their additive masks exclude with the least number, which SSA would not take for nothing
-                excluded = attention_mask <= torch.finfo(attention_mask.dtype).min / 2
-                masks["bias"] = attention_mask.to(dtype).masked_fill(excluded, -torch.inf)
+        mask, bias = _mask_and_bias(attention_mask, position_bias, dtype)
+        if bias is not None and bias.shape[-1] > key.shape[2]:
+            bias = bias[..., : key.shape[2]]
+        for observer in _observers:
+            observer(module, ObservedCall(query, key, mask, bias, causal, scaling))
         out = attention(
-            query, key, value, score=info.name, params=params, causal=causal, scale=scaling, dropout=dropout, **masks
-        )
+            query, key, value, score=info.name, params=params, causal=causal, scale=scaling, dropout=dropout,
+            mask=mask, bias=bias,
+        )  # fmt: skip
         return out.transpose(1, 2).contiguous(), None
 
     return attend
 
 
-def score_values(model: PreTrainedModel) -> Mapping[str, dict[str, Tensor]]:
-    """The effective values of each attention module's score, by module and name, each (heads) or (1): for logs."""
-    values = {}
-    with torch.no_grad():
-        for name, module, config in _attention_modules(model):
-            if (info := _score_of(config)) is not None:
-                found = _effective_values(module, info, module.score_parametrisation)
-                values[name] = {param.name: value.clone() for param, value in zip(info.params, found, strict=True)}
-    return values
-
-
-if not hasattr(PreTrainedModel, "_ssa_attention"):  # once, also where the module is loaded again
-    _extend(PreTrainedModel)
-    PreTrainedModel._ssa_attention = True
-for _info in scores().values():
-    AttentionInterface.register(_info.name, _attention_of(_info))
-    AttentionMaskInterface.register(_info.name, sdpa_mask)
+def register() -> None:
+    """Makes every scoring function an attention implementation of transformers; once, also where the module is loaded
+    again."""
+    if not hasattr(PreTrainedModel, "_ssa_attention"):
+        _extend(PreTrainedModel)
+        PreTrainedModel._ssa_attention = True
+    for info in scores().values():
+        AttentionInterface.register(info.name, _attention_of(info))
+        AttentionMaskInterface.register(info.name, sdpa_mask)
