@@ -16,7 +16,8 @@ class FakeModel : public Model {
   const std::vector<AttentionRecord>& attention_records() const override { return records_; }
   std::vector<std::vector<ScoreParameterValues>> score_parameters() const override { return {}; }
   std::vector<std::pair<std::string, torch::Tensor>> named_weights() const override { return {}; }
-  Json hugging_face_config() const override { return nullptr; }
+  torch::Tensor hidden(const ModelInput& input) override { return input.tokens; }
+  torch::Tensor logits(const torch::Tensor& hidden) override { return hidden; }
   bool decays(const std::string& /*parameter_name*/) const override { return false; }
 
  protected:

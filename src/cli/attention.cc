@@ -38,8 +38,8 @@ std::vector<Run> open_runs(const std::vector<fs::path>& folders) {
   std::vector<Run> runs;
   for (const fs::path& folder : folders) {
     const Run& run = runs.emplace_back(open_run(folder));
-    const std::string& task = run.config.task.name;
-    const std::string& first = runs.front().config.task.name;
+    const std::string_view task = name_of(run.config.task.name);
+    const std::string_view first = name_of(runs.front().config.task.name);
     if (!task.starts_with("icl-")) {
       throw std::invalid_argument(
           fmt::format("{}: was trained on {}: inputs are shown to runs of in-context tasks",
@@ -81,7 +81,7 @@ void require_fit(const Run& run, std::int64_t points) {
 
 void write_maps(const AttentionArguments& arguments) {
   const std::vector<Run> runs = open_runs(arguments.runs);
-  const std::string& task = runs.front().config.task.name;
+  const TaskName task = runs.front().config.task.name;
   const IclSequences sequence = read_input(arguments.input, icl_task(task));
   for (const Run& run : runs) require_fit(run, sequence.x.size(1));
 

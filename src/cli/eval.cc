@@ -83,7 +83,7 @@ const EvalSuite& chosen_suite(const EvalArguments& arguments, const std::string&
 
 void evaluate(const EvalArguments& arguments) {
   Run run = open_run(arguments.run);
-  const std::string& task = run.config.task.name;
+  const std::string task(name_of(run.config.task.name));
   if (!run.config.task.tokenizer.empty()) {
     require_same_data(run, {{"task.tokenizer", hash_tokenizer(run.config.task)}});
   }

@@ -101,8 +101,9 @@ IclSweep chosen_sweep(const ShiftArguments& options, IclTask task) {
 IclShiftOptions options_for(const ShiftArguments& arguments, const Config& config) {
   const IclTask task = icl_task(config.task.name);
   IclShiftOptions options = arguments.shifts;
-  options.sampler =
-      icl_sampler(arguments.sampler.empty() ? config.task.sampler : arguments.sampler);
+  options.sampler = arguments.sampler.empty()
+                        ? config.task.sampler
+                        : choice_named<IclSampler>("--sampler", arguments.sampler);
   options.sweep = chosen_sweep(arguments, task);
   icl_shifts(task, options);
   return options;

@@ -58,7 +58,7 @@ std::vector<ParadigmResult> results_of(const PairArguments& arguments, const Pai
   const auto report = [&](std::int64_t done, std::int64_t all) {
     if (terminal) fmt::print(stderr, "\r{} of {} sentences{}", done, all, done == all ? "\n" : "");
   };
-  const Autocast autocast(arguments.language->precision);
+  const Autocast autocast(choice_named<Precision>("--precision", arguments.language->precision));
   const std::int64_t longest = config.model.max_positions;
   if (suite.score) {
     const auto tokenizer = read_tokenizer(find_data(config.task.tokenizer, "task.tokenizer"));

@@ -60,7 +60,7 @@ std::vector<WindowOptions> windows_of(const PerplexityArguments& arguments, cons
     if (std::ranges::find(all, length, &WindowOptions::length) != all.end()) {
       throw std::invalid_argument(fmt::format("--lengths: {} is given twice", length));
     }
-    if (length > most && config.model.positions == "learned") {
+    if (length > most && config.model.positions == Positions::learned) {
       throw std::invalid_argument(
           fmt::format("--lengths {}: more than model.max_positions = {}, and positions are learned",
                       length, most));
@@ -103,7 +103,7 @@ Json evaluate(const PerplexityArguments& arguments, const Config& config, Model&
   const EndToken end = find_end_token(*tokenizer, arguments.language->end_token);
   std::vector<WindowOptions> windows = windows_of(arguments, config);
   const std::vector<fs::path> files = files_of(arguments);
-  const Autocast autocast(arguments.language->precision);
+  const Autocast autocast(choice_named<Precision>("--precision", arguments.language->precision));
   Json rows = Json::array(), texts = Json::array();
   fmt::print("\n{:<32} {:>6} {:>10} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7}\n", "text", "length",
              "perplexity", "+-", "bits/byte", "word ppl", "tokens", "bytes", "docs");

@@ -115,7 +115,7 @@ Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& mod
   const auto tokenizer = read_task_tokenizer(config);
   const EndToken end = find_end_token(*tokenizer, arguments.language->end_token);
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
-  const Autocast autocast(arguments.language->precision);
+  const Autocast autocast(choice_named<Precision>("--precision", arguments.language->precision));
   std::vector<std::string> missing;
   const std::vector<FoundTask> tasks = find_tasks(arguments, missing);
   Json rows = Json::array(), of_tasks = Json::array();

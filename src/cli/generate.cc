@@ -89,9 +89,9 @@ std::vector<Prompt> read_prompts(const GenerateArguments& arguments, const Token
 
 int generate_texts(GenerateArguments arguments) {
   const Run run = open_run(arguments.run);
-  if (run.config.task.name != "lm") {
+  if (run.config.task.name != TaskName::lm) {
     throw std::invalid_argument(fmt::format("{}: was trained on {}: text comes from runs of lm",
-                                            run.folder.string(), run.config.task.name));
+                                            run.folder.string(), name_of(run.config.task.name)));
   }
   const auto tokenizer = tokenizer_of(arguments, run);
   const EndToken end = find_end_token(*tokenizer, arguments.end_token);
@@ -113,7 +113,7 @@ int generate_texts(GenerateArguments arguments) {
       if (!many) write_out(piece);
       return signals.received() == 0;
     };
-    const Autocast autocast(arguments.precision);
+    const Autocast autocast(choice_named<Precision>("--precision", arguments.precision));
     const GeneratedText text = generate(*loaded.model, run.config.model, *tokenizer, prompts[i].ids,
                                         static_cast<std::int64_t>(i), options, show);
     tokens += text.tokens;

@@ -108,7 +108,7 @@ void list_cells(const Experiment& experiment, const std::vector<Work>& left, con
   for (const Cell& cell : experiment.cells) {
     const ModelConfig& model = cell.config.model;
     fmt::print("{}: {}, {} layers, {} heads, width {}, {} steps of {}: {}\n", cell.name(),
-               cell.config.task.name, model.layers, model.heads, model.width,
+               name_of(cell.config.task.name), model.layers, model.heads, model.width,
                cell.config.train.steps, cell.config.train.batch, state_of(cell, left, out));
   }
   fmt::print("{} cells, {} left; folder {}\n", experiment.cells.size(), left.size(), out.string());

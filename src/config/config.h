@@ -11,202 +11,16 @@
 #include <vector>
 
 #include "config/field.h"
-#include "ssa/score_info.h"
+#include "config/model_config.h"
 
 namespace ssa {
-
-/// Names of every scoring function, in the order of the list.
-std::vector<std::string> score_names();
-
-/// Names of every model preset, in the order of the table.
-std::vector<std::string> preset_names();
-
-/// Larger sizes than anybody's: what is above is a slip, and would take all memory of the machine
-/// before anything else refused it.
-constexpr double kMostLayers = 10000, kMostSize = 1 << 24, kMostBatch = 1 << 20;
-
-/// What a model is. The defaults are the preset gpt2-icl.
-struct ModelConfig {
-  static constexpr std::string_view kSection = "model";
-
-  std::string preset = "gpt2-icl";
-  std::int64_t layers = 12;
-  std::int64_t heads = 8;
-  std::int64_t kv_heads = 0;
-  std::int64_t width = 256;
-  bool mlp = true;
-  std::int64_t mlp_width = 0;
-  std::string activation = "gelu-tanh";
-  bool linear_bias = true;
-  std::string norm = "layer";
-  std::string norm_place = "before";
-  double norm_epsilon = 1e-5;
-  bool residual = true;
-  bool causal = true;
-  std::string positions = "learned";
-  double rotary_share = 1.0;
-  std::int64_t max_positions = 512;
-  std::string input = "scalar";
-  std::int64_t vocabulary = 0;
-  std::int64_t pad_id = 0;
-  std::int64_t token_types = 0;
-  bool tied = true;
-  double dropout = 0.0;
-  double init_std = 0.02;
-  std::string score = "ssa";
-  std::string score_kernel = "auto";
-  std::string score_share = "head";
-  std::string parametrisation = "softplus";
-  std::vector<double> score_initial = {};
-  std::vector<std::string> score_frozen = {};
-  std::vector<std::string> score_trained = {};
-
-  /// kv_heads with its 0 resolved.
-  std::int64_t key_value_heads() const { return kv_heads == 0 ? heads : kv_heads; }
-  /// mlp_width with its 0 resolved.
-  std::int64_t hidden_width() const { return mlp_width == 0 ? 4 * width : mlp_width; }
-  std::int64_t head_dim() const { return width / heads; }
-  /// Dimensions of a head that rotary positions turn.
-  std::int64_t rotary_dim() const {
-    return static_cast<std::int64_t>(rotary_share * static_cast<double>(head_dim()));
-  }
-  /// Initial value of every parameter of the score, score_initial or the score's own.
-  std::vector<double> initial_score_values() const;
-  /// Whether that parameter of the score is trained: the score's own choice, score_frozen and
-  /// score_trained over it.
-  bool trains(const ParamInfo& parameter) const;
-
-  template <class Visit>
-  static void fields(Visit&& visit) {
-    using C = ModelConfig;
-    visit(Field{.name = "preset",
-                .help = "values to start from; other keys and flags go over them",
-                .choices = preset_names()},
-          &C::preset);
-    visit(Field{.name = "layers", .help = "number of blocks", .least = 1, .most = kMostLayers},
-          &C::layers);
-    visit(Field{.name = "heads",
-                .help = "query heads of a layer; divides width",
-                .least = 1,
-                .most = kMostSize},
-          &C::heads);
-    visit(Field{.name = "kv_heads",
-                .help = "key and value heads of a layer; divides heads; 0 = heads",
-                .least = 0},
-          &C::kv_heads);
-    visit(Field{.name = "width",
-                .help = "dimension of the residual stream",
-                .least = 1,
-                .most = kMostSize},
-          &C::width);
-    visit(Field{.name = "mlp", .help = "whether a block has an MLP after its attention"}, &C::mlp);
-    visit(Field{.name = "mlp_width",
-                .help = "hidden width of the MLP; 0 = 4 * width",
-                .least = 0,
-                .most = kMostSize},
-          &C::mlp_width);
-    visit(Field{.name = "activation",
-                .help = "of the MLP: gelu = with the error function, gelu-tanh = its tanh form, "
-                        "relu-squared = max(x, 0)²",
-                .choices = {"gelu", "gelu-tanh", "relu-squared"}},
-          &C::activation);
-    visit(Field{.name = "linear_bias", .help = "whether the linear layers of blocks have a bias"},
-          &C::linear_bias);
-    visit(
-        Field{.name = "norm",
-              .help = "layer = LayerNorm of attention, MLP and read-out; layer-1p = the same, its "
-                      "weight stored less 1, so that weight decay pulls it to 1; none = no norm",
-              .choices = {"layer", "layer-1p", "none"}},
-        &C::norm);
-    visit(Field{.name = "norm_place",
-                .help = "before = norm of what attention and MLP read (GPT-2), after = norm of "
-                        "their output with its residual (BERT)",
-                .choices = {"before", "after"}},
-          &C::norm_place);
-    visit(Field{.name = "norm_epsilon", .help = "added to a norm's variance", .above = 0},
-          &C::norm_epsilon);
-    visit(Field{.name = "residual", .help = "whether a block adds its input to its output"},
-          &C::residual);
-    visit(
-        Field{.name = "causal",
-              .help = "whether a token sees itself and earlier ones only, or all of its sequence"},
-        &C::causal);
-    visit(Field{.name = "positions",
-                .help = "learned = a vector per position, rope = rotary, none = no positions",
-                .choices = {"learned", "rope", "none"}},
-          &C::positions);
-    visit(Field{.name = "rotary_share",
-                .help = "share of a head's dimensions that rotary positions turn, the first ones",
-                .most = 1,
-                .above = 0},
-          &C::rotary_share);
-    visit(Field{.name = "max_positions",
-                .help = "longest sequence in tokens",
-                .least = 1,
-                .most = kMostSize},
-          &C::max_positions);
-    visit(Field{.name = "input",
-                .help = "scalar = one number a token, read in and out by linear layers; tokens = "
-                        "ids, embedded, and logits over the vocabulary",
-                .choices = {"scalar", "tokens"}},
-          &C::input);
-    visit(Field{.name = "vocabulary",
-                .help = "number of token ids (input = tokens)",
-                .least = 0,
-                .most = kMostSize},
-          &C::vocabulary);
-    visit(Field{.name = "pad_id", .help = "token id of padding (input = tokens)", .least = 0},
-          &C::pad_id);
-    visit(Field{.name = "token_types",
-                .help = "token types that have an embedding, of which all tokens have the first "
-                        "(input = tokens); 0 = no such embedding",
-                .least = 0,
-                .most = kMostSize},
-          &C::token_types);
-    visit(Field{.name = "tied",
-                .help = "whether the logits come from the token embeddings (input = tokens), or "
-                        "from a matrix of their own"},
-          &C::tied);
-    visit(Field{.name = "dropout",
-                .help = "dropout of embeddings, attention weights and block outputs in training",
-                .least = 0,
-                .below = 1},
-          &C::dropout);
-    visit(Field{.name = "init_std", .help = "standard deviation of initial weights", .above = 0},
-          &C::init_std);
-    visit(Field{.name = "score", .help = "scoring function (ssa scores)", .choices = score_names()},
-          &C::score);
-    visit(Field{.name = "score_kernel",
-                .help = "attention path: fused, composed, or auto = fused where it can",
-                .choices = {"auto", "fused", "composed"}},
-          &C::score_kernel);
-    visit(Field{.name = "score_share",
-                .help = "head = every head its own score parameters, layer = one set a layer",
-                .choices = {"head", "layer"}},
-          &C::score_share);
-    visit(Field{.name = "parametrisation",
-                .help = "how a score parameter follows from its trained weight w: softplus = lower "
-                        "bound + log(1 + e^w), exp = e^w, raw = w",
-                .choices = {"softplus", "exp", "raw"}},
-          &C::parametrisation);
-    visit(Field{.name = "score_initial",
-                .help = "initial values of the score's parameters in its order; empty = its own"},
-          &C::score_initial);
-    visit(Field{.name = "score_frozen",
-                .help = "score parameters that are not trained though the score would train them"},
-          &C::score_frozen);
-    visit(Field{.name = "score_trained",
-                .help = "score parameters that are trained though the score would not train them"},
-          &C::score_trained);
-  }
-};
 
 /// What is learned, and from which sequences.
 struct TaskConfig {
   static constexpr std::string_view kSection = "task";
 
-  std::string name = "icl-every";
-  std::string sampler = "balanced";
+  TaskName name = TaskName::icl_every;
+  IclSampler sampler = IclSampler::balanced;
   std::int64_t points_start = 11;
   std::int64_t points_end = 41;
   std::int64_t points_step = 2;
@@ -218,11 +32,11 @@ struct TaskConfig {
   std::vector<std::string> tokens = {};
   std::vector<std::string> validation_tokens = {};
   std::int64_t length = 0;
-  std::string documents = "apart";
-  std::string masking = "babyberta";
+  Documents documents = Documents::apart;
+  Masking masking = Masking::babyberta;
   double mask_probability = 0.15;
   std::int64_t least_words = 3;
-  std::string order = "shuffle";
+  TextOrder order = TextOrder::shuffle;
   bool skip_bad_lines = false;
 
   template <class Visit>
@@ -231,14 +45,12 @@ struct TaskConfig {
     visit(Field{.name = "name",
                 .help = "in-context quantifier every, quantifier some, or linear function; lm = "
                         "language modelling of tokens, mlm = masked language modelling of text",
-                .choices = {"icl-every", "icl-some", "icl-linear", "lm", "mlm"},
                 .flag = "task"},
           &C::name);
     visit(
         Field{.name = "sampler",
               .help = "inputs of the quantifier tasks: balanced = the answer flips at a uniformly "
                       "drawn position, plain = N(0,1), where every is nearly always false",
-              .choices = {"balanced", "plain"},
               .tasks = {"icl"}},
         &C::sampler);
     visit(Field{.name = "points_start",
@@ -291,14 +103,12 @@ struct TaskConfig {
     visit(Field{.name = "documents",
                 .help = "apart = a token sees those of its own document alone, across = it sees "
                         "all of its sequence before it",
-                .choices = {"apart", "across"},
                 .tasks = {"lm"}},
           &C::documents);
     visit(Field{.name = "masking",
                 .help = "babyberta = 90 % of chosen tokens masked, 10 % random, up to 10 "
                         "patterns a sentence, drawn beforehand; roberta = 80 % masked, 10 % "
                         "random, 10 % kept, drawn anew in every pass",
-                .choices = {"babyberta", "roberta"},
                 .tasks = {"mlm"}},
           &C::masking);
     visit(Field{.name = "mask_probability",
@@ -314,7 +124,6 @@ struct TaskConfig {
           &C::least_words);
     visit(Field{.name = "order",
                 .help = "shuffle = anew in every pass, file = as the text has it",
-                .choices = {"shuffle", "file"},
                 .tasks = {"lm", "mlm"}},
           &C::order);
     visit(Field{.name = "skip_bad_lines",
@@ -331,16 +140,20 @@ struct TrainConfig {
   std::int64_t steps = 500001;
   std::int64_t batch = 64;
   std::int64_t accumulation = 1;
-  std::string precision = "float32";
+  Precision precision = Precision::float32;
   bool recompute = false;
-  std::string optimizer = "adam";
+  OptimizerKind optimizer = OptimizerKind::adam;
   double learning_rate = 1e-4;
-  std::string schedule = "constant";
+  ScheduleKind schedule = ScheduleKind::constant;
   std::int64_t warmup_steps = 0;
   double final_learning_rate = 0.0;
+  double score_learning_rate = 0.0;
+  std::vector<double> score_landing = {};
+  std::int64_t score_landing_steps = 0;
   double weight_decay = 0.0;
   double beta1 = 0.9;
   double beta2 = 0.999;
+  double momentum = 0.95;
   double epsilon = 1e-8;
   bool bias_correction = true;
   double clip = 0.0;
@@ -365,23 +178,22 @@ struct TrainConfig {
           &C::accumulation);
     visit(Field{.name = "precision",
                 .help = "of matrix products and attention; weights, norms, losses and the "
-                        "optimizer are float32",
-                .choices = {"float32", "bfloat16"}},
+                        "optimizer are float32"},
           &C::precision);
     visit(
         Field{.name = "recompute",
               .help = "whether the backward pass computes each block again instead of keeping what "
                       "it needs: about a third more time, far less memory"},
         &C::recompute);
-    visit(Field{.name = "optimizer",
-                .help = "adam adds weight decay to the gradient, adamw decouples it",
-                .choices = {"adam", "adamw"}},
-          &C::optimizer);
+    visit(
+        Field{.name = "optimizer",
+              .help =
+                  "adam adds weight decay to the gradient, adamw decouples it; muon = Muon for the "
+                  "matrices of blocks, with decoupled decay, adamw for the rest"},
+        &C::optimizer);
     visit(Field{.name = "learning_rate", .help = "learning rate after warm-up", .above = 0},
           &C::learning_rate);
-    visit(Field{.name = "schedule",
-                .help = "course of the learning rate after warm-up",
-                .choices = {"constant", "linear", "cosine"}},
+    visit(Field{.name = "schedule", .help = "course of the learning rate after warm-up"},
           &C::schedule);
     visit(Field{.name = "warmup_steps", .help = "steps of linear warm-up", .least = 0},
           &C::warmup_steps);
@@ -390,6 +202,20 @@ struct TrainConfig {
                 .least = 0,
                 .most = 1},
           &C::final_learning_rate);
+    visit(Field{.name = "score_learning_rate",
+                .help = "learning rate of the score's parameters, with the same course; "
+                        "0 = learning_rate",
+                .least = 0},
+          &C::score_learning_rate);
+    visit(Field{.name = "score_landing",
+                .help = "values, in the score's order, to which its parameters are moved from "
+                        "score_initial, evenly in their distance from softmax; empty = they are "
+                        "not moved"},
+          &C::score_landing);
+    visit(Field{.name = "score_landing_steps",
+                .help = "steps of that; afterwards they train, where they are trained",
+                .least = 0},
+          &C::score_landing_steps);
     visit(Field{.name = "weight_decay",
                 .help = "of weight matrices; never of norms, biases and score parameters",
                 .least = 0},
@@ -398,6 +224,11 @@ struct TrainConfig {
           &C::beta1);
     visit(Field{.name = "beta2", .help = "decay of the second moment", .least = 0, .below = 1},
           &C::beta2);
+    visit(Field{.name = "momentum",
+                .help = "decay of the momentum of matrices (optimizer = muon)",
+                .least = 0,
+                .below = 1},
+          &C::momentum);
     visit(Field{.name = "epsilon", .help = "added to the root of the second moment", .above = 0},
           &C::epsilon);
     visit(Field{.name = "bias_correction", .help = "whether moments are corrected for their start"},

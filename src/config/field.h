@@ -4,21 +4,31 @@
 // A section is a struct with default member values and
 //   template <class Visit> static void fields(Visit&& visit) { visit(Field{…}, &Section::member); …
 //   }
-// Members are bool, int64, double, string, or a list of doubles or strings.
+// Members are bool, int64, double, string, a choice (config/choices.h), or a list of doubles or
+// strings.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "config/choices.h"
 
 namespace ssa {
 
 /// Keeps the order of the field lists in dumps.
 using Json = nlohmann::ordered_json;
+
+/// A choice is written as its name.
+template <Choice C>
+void to_json(Json& out, C choice) {
+  out = std::string(name_of(choice));
+}
 
 /// Name, accepted values and help of one field. The default is the member's own initial value.
 struct Field {
@@ -28,7 +38,8 @@ struct Field {
   double most = std::numeric_limits<double>::infinity();
   double above = -std::numeric_limits<double>::infinity();
   double below = std::numeric_limits<double>::infinity();
-  std::vector<std::string> choices = {};  ///< of a string, or of a list's elements; empty = any
+  std::vector<std::string> choices = {};  ///< of a string, or of a list's elements; empty = any;
+                                          ///< a member that is a choice knows its own
   std::string_view flag = {};             ///< the flag's name where it is not the field's
   std::vector<std::string> tasks = {};    ///< kinds of task that have it: "icl", "lm"; empty = all
 };
@@ -48,6 +59,13 @@ void assign(double& member, const Field& field, const Setting& setting);
 void assign(std::string& member, const Field& field, const Setting& setting);
 void assign(std::vector<double>& member, const Field& field, const Setting& setting);
 void assign(std::vector<std::string>& member, const Field& field, const Setting& setting);
+template <Choice C>
+void assign(C& member, Field field, const Setting& setting) {
+  field.choices = choice_names<C>();
+  std::string name;
+  assign(name, field, setting);
+  member = *find_choice<C>(name);
+}
 
 /// What the field accepts, in words: "an integer of at least 1", "one of adam, adamw", …
 std::string accepts(bool, const Field& field);
@@ -56,6 +74,11 @@ std::string accepts(double, const Field& field);
 std::string accepts(const std::string&, const Field& field);
 std::string accepts(const std::vector<double>&, const Field& field);
 std::string accepts(const std::vector<std::string>&, const Field& field);
+template <Choice C>
+std::string accepts(C, Field field) {
+  field.choices = choice_names<C>();
+  return accepts(std::string(), field);
+}
 
 /// A flag's text as a value for a member of the type of `like`: lists are separated by commas. Text
 /// that does not parse stays a string, so that assign() refuses it.
@@ -65,6 +88,17 @@ Json parse_text(double like, const std::string& text);
 Json parse_text(const std::string& like, const std::string& text);
 Json parse_text(const std::vector<double>& like, const std::string& text);
 Json parse_text(const std::vector<std::string>& like, const std::string& text);
+template <Choice C>
+Json parse_text(C, const std::string& text) {
+  return text;
+}
+
+/// The choice of that name. Throws std::invalid_argument naming `what` and what would be right.
+template <Choice C>
+C choice_named(const std::string& what, const std::string& name) {
+  if (const auto found = find_choice<C>(name)) return *found;
+  throw std::invalid_argument(what + " = \"" + name + "\": expected " + accepts(C{}, Field{}));
+}
 
 /// The name with the smallest edit distance to `name`; "" if there are none.
 std::string nearest_name(std::string_view name, std::span<const std::string> known);

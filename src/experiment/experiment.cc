@@ -178,7 +178,7 @@ void check_evaluation(const Experiment& experiment) {
   const Json& given = experiment.evaluation;
   for (const Cell& cell : experiment.cells) {
     for (const std::string& evaluation : experiment.settings.evaluations) {
-      const std::string& task = cell.config.task.name;
+      const std::string task(name_of(cell.config.task.name));
       if (find_suite(evaluation)->is_for(task)) continue;
       refuse(fmt::format("{}: experiment.evaluations: {} is not for task.name = \"{}\"",
                          experiment.file.string(), evaluation, task));
@@ -198,7 +198,8 @@ void check_evaluation(const Experiment& experiment) {
     options.grid = given.value("grid", options.grid);
     options.sequences = given.value("sequences", options.sequences);
     options.huge_position = given.value("huge_position", options.huge_position);
-    if (given.contains("sampler")) options.sampler = icl_sampler(given.at("sampler"));
+    if (given.contains("sampler"))
+      options.sampler = choice_named<IclSampler>("sampler", given.at("sampler"));
     for (const Cell& cell : experiment.cells) {
       const IclTask task = icl_task(cell.config.task.name);
       options.sweep = icl_sweep(options.grid, task);

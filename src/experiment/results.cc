@@ -240,7 +240,7 @@ CellResult collect_result(const Cell& cell, const fs::path& folder, const std::s
   r.variant = cell.variant;
   r.score = cell.score;
   r.seed = cell.seed;
-  r.task = cell.config.task.name;
+  r.task = name_of(cell.config.task.name);
   r.evaluation = evaluation;
   r.steps = field<std::int64_t>(values, "step", origin);
   r.parameters = field<std::int64_t>(read_json(run_file), "parameters", run_file.string());

@@ -36,19 +36,24 @@ torch::Tensor weights_of(const torch::Tensor& query, const torch::Tensor& key,
 }  // namespace
 
 SelfAttention::SelfAttention(const ModelConfig& config)
-    : heads_(config.heads),
+    : config_(config),
+      heads_(config.heads),
       kv_heads_(config.key_value_heads()),
       head_dim_(config.head_dim()),
-      score_(config.score),
-      kernel_(config.score_kernel),
-      dropout_(config.dropout),
-      causal_(config.causal),
       c_attn_(register_module(
           "c_attn", std::make_shared<Linear>(config.width, (heads_ + 2 * kv_heads_) * head_dim_,
-                                             config.linear_bias))),
+                                             config.query_key_value_bias()))),
       c_proj_(register_module("c_proj", std::make_shared<Linear>(heads_ * head_dim_, config.width,
-                                                                 config.linear_bias))),
-      score_parameters_(*this, config) {}
+                                                                 config.attention_bias()))),
+      score_parameters_(*this, config) {
+  if (!config.query_key_norm) return;
+  const auto norm = [&](const char* name) {
+    return register_module(name,
+                           std::make_shared<Norm>(NormKind::rms, head_dim_, config.norm_epsilon));
+  };
+  q_norm_ = norm("q_norm");
+  k_norm_ = norm("k_norm");
+}
 
 torch::Tensor SelfAttention::forward(const torch::Tensor& hidden,
                                      const SequenceContext& context) const {
@@ -58,7 +63,8 @@ torch::Tensor SelfAttention::forward(const torch::Tensor& hidden,
   const auto by_head = [&](const torch::Tensor& rows, std::int64_t heads) {
     return rows.view({context.batch, context.length, heads, head_dim_});
   };
-  torch::Tensor query = by_head(parts[0], heads_), key = by_head(parts[1], kv_heads_);
+  torch::Tensor query = normalized(q_norm_, by_head(parts[0], heads_));
+  torch::Tensor key = normalized(k_norm_, by_head(parts[1], kv_heads_));
   if (context.rotation) {
     query = rotate(query, *context.rotation);
     key = rotate(key, *context.rotation);
@@ -71,12 +77,15 @@ torch::Tensor SelfAttention::forward(const torch::Tensor& hidden,
   }
 
   AttentionOptions options;
-  options.score = score_;
+  options.score = config_.score;
   options.params = score_parameters_.values();
-  options.causal = causal_;
+  options.causal = config_.causal;
+  if (const std::int64_t window = config_.window_of(context.layer); window > 0) {
+    options.window = window;
+  }
   options.key_lengths = context.key_lengths;
-  options.dropout = is_training() ? dropout_ : 0.0;
-  options.kernel = kernel_;
+  options.dropout = is_training() ? config_.dropout : 0.0;
+  options.kernel = name_of(config_.score_kernel);
   if (context.records != nullptr) {
     context.records->push_back(
         {weights_of(query.detach(), key.detach(), options, context.cu_lengths)});

@@ -11,6 +11,7 @@
 
 #include "model/key_value_cache.h"
 #include "model/linear.h"
+#include "model/norm.h"
 #include "model/rotary.h"
 #include "model/score_parameters.h"
 
@@ -28,7 +29,8 @@ struct SequenceContext {
   std::vector<AttentionRecord>* records = nullptr;  ///< where each layer appends its weights
 };
 
-/// Modules: c_attn (query, key and value in one), c_proj, and those of the score.
+/// Modules: c_attn (query, key and value in one), c_proj, q_norm and k_norm if there are such, and
+/// those of the score.
 class SelfAttention : public torch::nn::Module {
  public:
   explicit SelfAttention(const ModelConfig& config);
@@ -38,11 +40,10 @@ class SelfAttention : public torch::nn::Module {
   const ScoreParameters& score_parameters() const { return score_parameters_; }
 
  private:
+  ModelConfig config_;
   std::int64_t heads_, kv_heads_, head_dim_;
-  std::string score_, kernel_;
-  double dropout_;
-  bool causal_;
   std::shared_ptr<Linear> c_attn_, c_proj_;
+  std::shared_ptr<Norm> q_norm_, k_norm_;  ///< null without
   ScoreParameters score_parameters_;
 };
 

@@ -4,9 +4,8 @@
 
 namespace ssa {
 
-Autocast::Autocast(const std::string& precision)
-    : before_(at::autocast::is_autocast_enabled(at::kCPU)) {
-  at::autocast::set_autocast_enabled(at::kCPU, precision == "bfloat16");
+Autocast::Autocast(Precision precision) : before_(at::autocast::is_autocast_enabled(at::kCPU)) {
+  at::autocast::set_autocast_enabled(at::kCPU, precision == Precision::bfloat16);
   at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
   at::autocast::increment_nesting();
 }

@@ -2,35 +2,36 @@
 
 #include <torch/torch.h>
 
+#include "model/activation.h"
 #include "model/dropout_add.h"
 #include "model/gelu.h"
 
 namespace ssa {
 
-Mlp::Mlp(const ModelConfig& config)
-    : activation_(config.activation),
-      c_fc_(register_module("c_fc", std::make_shared<Linear>(config.width, config.hidden_width(),
-                                                             config.linear_bias))),
-      c_proj_(register_module(
-          "c_proj",
-          std::make_shared<Linear>(config.hidden_width(), config.width, config.linear_bias))) {}
+Mlp::Mlp(const ModelConfig& config) : activation_(config.activation) {
+  const auto linear = [&](const char* name, std::int64_t inputs, std::int64_t outputs) {
+    return register_module(name, std::make_shared<Linear>(inputs, outputs, config.mlp_bias()));
+  };
+  c_fc_ = linear("c_fc", config.width, config.hidden_width());
+  if (config.mlp_gate) c_gate_ = linear("c_gate", config.width, config.hidden_width());
+  c_proj_ = linear("c_proj", config.hidden_width(), config.width);
+}
 
-torch::Tensor Mlp::activated(const torch::Tensor& hidden) const {
-  if (activation_ == "gelu-tanh") {
-    return c_fc_->has_bias() ? bias_gelu(c_fc_->product(hidden), c_fc_->bias())
-                             : torch::gelu(c_fc_->product(hidden), "tanh");
+torch::Tensor Mlp::inner(const torch::Tensor& hidden) const {
+  if (c_gate_) return activated(c_gate_->forward(hidden), activation_) * c_fc_->forward(hidden);
+  if (activation_ == Activation::gelu_tanh && c_fc_->has_bias()) {
+    return bias_gelu(c_fc_->product(hidden), c_fc_->bias());  // both in one pass over memory
   }
-  const torch::Tensor inner = c_fc_->forward(hidden);
-  return activation_ == "gelu" ? torch::gelu(inner) : torch::relu(inner).square();
+  return activated(c_fc_->forward(hidden), activation_);
 }
 
 torch::Tensor Mlp::forward(const torch::Tensor& hidden) const {
-  return c_proj_->forward(activated(hidden));
+  return c_proj_->forward(inner(hidden));
 }
 
 Block::Block(const ModelConfig& config)
     : residual_(config.residual),
-      norm_after_(config.norm_place == "after"),
+      norm_place_(config.norm_place),
       dropout_(config.dropout),
       ln_1_(make_norm(config)),
       ln_2_(config.mlp ? make_norm(config) : nullptr),
@@ -48,11 +49,15 @@ torch::Tensor Block::with_residual(const torch::Tensor& input, const torch::Tens
 }
 
 torch::Tensor Block::forward(const torch::Tensor& hidden, const SequenceContext& context) {
-  const auto around = [&](const torch::Tensor& input, const std::shared_ptr<LayerNorm>& norm,
+  const auto around = [&](const torch::Tensor& input, const std::shared_ptr<Norm>& norm,
                           const auto& part) {
-    const torch::Tensor output = part(norm_after_ ? input : normalized(norm, input));
-    const torch::Tensor sum = with_residual(input, output);
-    return norm_after_ ? normalized(norm, sum) : sum;
+    switch (norm_place_) {
+      case NormPlace::before:
+        return with_residual(input, part(normalized(norm, input)));
+      case NormPlace::after:
+        break;
+    }
+    return normalized(norm, with_residual(input, part(input)));
   };
   const torch::Tensor mixed =
       around(hidden, ln_1_, [&](const auto& x) { return attn_->forward(x, context); });

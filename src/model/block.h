@@ -3,26 +3,25 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "model/attention.h"
 #include "model/norm.h"
 
 namespace ssa {
 
-/// width -> hidden width -> width, with GELU by the error function (Hugging Face's "gelu"), in its
-/// tanh form (GPT-2's "gelu_new") or the squared ReLU ("relu2": So et al. 2021, arXiv 2109.08668)
-/// between.
+/// width -> hidden width -> width, with an activation between; with a gate (SwiGLU and its like:
+/// Shazeer 2020, arXiv 2002.05202) the hidden values are activation(x·c_gate)·(x·c_fc).
 class Mlp : public torch::nn::Module {
  public:
   explicit Mlp(const ModelConfig& config);
   torch::Tensor forward(const torch::Tensor& hidden) const;
 
  private:
-  torch::Tensor activated(const torch::Tensor& hidden) const;
+  /// What c_proj reads.
+  torch::Tensor inner(const torch::Tensor& hidden) const;
 
-  std::string activation_;
-  std::shared_ptr<Linear> c_fc_, c_proj_;
+  Activation activation_;
+  std::shared_ptr<Linear> c_fc_, c_gate_, c_proj_;  ///< c_gate: null without gate
 };
 
 class Block : public torch::nn::Module {
@@ -36,9 +35,10 @@ class Block : public torch::nn::Module {
   /// What a part makes of `input`, dropped out, with its residual.
   torch::Tensor with_residual(const torch::Tensor& input, const torch::Tensor& output) const;
 
-  bool residual_, norm_after_;
+  bool residual_;
+  NormPlace norm_place_;
   double dropout_;
-  std::shared_ptr<LayerNorm> ln_1_, ln_2_;  ///< null without norm (ln_2 also without MLP)
+  std::shared_ptr<Norm> ln_1_, ln_2_;  ///< null without norm (ln_2 also without MLP)
   std::shared_ptr<SelfAttention> attn_;
   std::shared_ptr<Mlp> mlp_;  ///< null without MLP
 };

@@ -2,15 +2,16 @@
 
 #include <torch/torch.h>
 
+#include "model/hugging_face/architecture.h"
 #include "model/recompute.h"
 #include "ssa/check.h"
 
 namespace ssa {
 
-void BlockModel::add_blocks(const ModelConfig& config) {
+void BlockModel::add_blocks() {
   const auto list = register_module("h", torch::nn::ModuleList());
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    blocks_.push_back(std::make_shared<Block>(config));
+  for (std::int64_t layer = 0; layer < config().layers; ++layer) {
+    blocks_.push_back(std::make_shared<Block>(config()));
     list->push_back(blocks_.back());
   }
 }
@@ -40,11 +41,27 @@ std::vector<std::vector<ScoreParameterValues>> BlockModel::score_parameters() co
   return layers;
 }
 
-bool BlockModel::decays(const std::string& parameter_name) const {
+void BlockModel::set_score_parameters(const std::vector<double>& values) {
+  for (const auto& block : blocks_) block->score_parameters().set(values);
+}
+
+torch::Tensor BlockModel::parameter_named(const std::string& name) const {
   const auto parameters = named_parameters();
-  const torch::Tensor* parameter = parameters.find(parameter_name);
-  SSA_CHECK(parameter != nullptr, "model: no parameter is called " << parameter_name);
-  return parameter->dim() >= 2;
+  const torch::Tensor* parameter = parameters.find(name);
+  SSA_CHECK(parameter != nullptr, "model: no parameter is called " << name);
+  return *parameter;
+}
+
+bool BlockModel::decays(const std::string& parameter_name) const {
+  return parameter_named(parameter_name).dim() >= 2;
+}
+
+std::vector<std::int64_t> BlockModel::matrix_columns(const std::string& parameter_name) const {
+  const torch::Tensor parameter = parameter_named(parameter_name);
+  if (!parameter_name.starts_with("h.") || parameter.dim() != 2) return {};
+  if (!parameter_name.ends_with(".c_attn.weight")) return {parameter.size(1)};
+  const std::int64_t keys = config().key_value_heads() * config().head_dim();
+  return {parameter.size(1) - 2 * keys, keys, keys};
 }
 
 std::vector<std::pair<std::string, torch::Tensor>> BlockModel::named_weights() const {
@@ -53,7 +70,7 @@ std::vector<std::pair<std::string, torch::Tensor>> BlockModel::named_weights() c
     out.emplace_back(parameter.key(), parameter.value());
   }
   for (const auto& fixed : named_buffers()) out.emplace_back(fixed.key(), fixed.value());
-  return out;
+  return names_in_files(out, config());
 }
 
 }  // namespace ssa

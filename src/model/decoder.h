@@ -1,4 +1,4 @@
-// GPT style decoders (Radford et al. 2019): positions, blocks, final norm.
+// Decoders (Radford et al. 2019): positions, blocks, final norm.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Decoder : public BlockModel {
   virtual void initialize_weights(std::uint64_t seed);
 
  protected:
-  explicit Decoder(const ModelConfig& config) : config_(config) {}
+  using BlockModel::BlockModel;
 
   /// Registers positions, blocks and final norm: all weights zero, norms as they start.
   void add_decoder();
@@ -27,13 +27,11 @@ class Decoder : public BlockModel {
   /// end or from 0.
   torch::Tensor decoded(const torch::Tensor& embedded, SequenceContext context,
                         const torch::Tensor& places = {});
-  const ModelConfig& config() const { return config_; }
 
  private:
-  ModelConfig config_;
-  torch::Tensor positions_;  ///< wpe.weight (max_positions, width); undefined unless learned
-  std::optional<RotaryTable> rotary_;  ///< with positions = "rope"
-  std::shared_ptr<LayerNorm> ln_f_;    ///< null without norms, or where they stand after
+  torch::Tensor positions_;       ///< wpe.weight (max_positions, width); undefined unless learned
+  std::optional<Rotary> rotary_;  ///< with positions = "rope"
+  std::shared_ptr<Norm> ln_f_;    ///< null without norms, or where they stand after
 };
 
 }  // namespace ssa

@@ -20,11 +20,10 @@ class KeyValueCache;
 struct ModelInput {
   /// Implicit, because a tensor alone is an input.
   ModelInput(torch::Tensor tokens, torch::Tensor cu_lengths = {}, torch::Tensor wanted = {},
-             torch::Tensor targets = {}, KeyValueCache* cache = nullptr)
+             KeyValueCache* cache = nullptr)
       : tokens(std::move(tokens)),
         cu_lengths(std::move(cu_lengths)),
         wanted(std::move(wanted)),
-        targets(std::move(targets)),
         cache(cache) {}
 
   /// Numbers: (batch, tokens, 1). Token ids: int64, (batch, tokens) with pad_id after a sequence's
@@ -36,9 +35,6 @@ struct ModelInput {
   /// int64 (any number): the tokens whose outputs are computed, counted row after row. Undefined:
   /// all.
   torch::Tensor wanted;
-  /// int64 (wanted, or all tokens): the id that comes next, of language decoders. Undefined: the
-  /// outputs are logits.
-  torch::Tensor targets;
   /// Of language decoders: holds the tokens before these, and these afterwards. Null: there are
   /// none before.
   KeyValueCache* cache;
@@ -51,17 +47,29 @@ struct AttentionRecord {
 
 /// Effective values of the score's parameters in one layer.
 struct ScoreParameterValues {
-  std::string name;      ///< "n", "b", …
-  torch::Tensor values;  ///< (heads) or (1), without gradient
+  std::string name;       ///< "n", "b", …
+  torch::Tensor values;   ///< (heads) or (1), without gradient
+  const ParamInfo* info;  ///< its range
 };
 
 class Model : public torch::nn::Module {
  public:
-  /// Numbers -> (batch, tokens, 1). Token ids -> logits, (batch, tokens, vocabulary), of packed
-  /// sequences (all tokens, vocabulary), of wanted tokens (wanted, vocabulary); with targets their
-  /// cross-entropies, one a target (linear_cross_entropy). Throws std::invalid_argument for what
-  /// the model cannot read.
-  virtual torch::Tensor forward(const ModelInput& input) = 0;
+  explicit Model(ModelConfig config = {}) : config_(std::move(config)) {}
+  const ModelConfig& config() const { return config_; }
+
+  /// The hidden states that predictions are made of, (rows, width): a row for each token of the
+  /// batch, one sequence after another, or for each wanted token. Throws std::invalid_argument for
+  /// what the model cannot read.
+  virtual torch::Tensor hidden(const ModelInput& input) = 0;
+  /// (rows, width) -> (rows, vocabulary); of models of numbers (rows, 1), the predictions.
+  virtual torch::Tensor logits(const torch::Tensor& hidden) = 0;
+  /// −log softmax(logits)[target] of each row: (rows, width), int64 (rows) -> (rows). May take less
+  /// memory than logits; some models' losses can be summed and averaged only
+  /// (linear_cross_entropy).
+  virtual torch::Tensor losses(const torch::Tensor& hidden, const torch::Tensor& targets);
+  /// logits(hidden(input)), (batch, tokens, vocabulary or 1); of packed sequences and wanted tokens
+  /// one row each.
+  virtual torch::Tensor forward(const ModelInput& input);
   /// Records the attention weights of every layer in the next forward passes (costs O(T²) memory).
   virtual void record_attention(bool on) = 0;
   virtual const std::vector<AttentionRecord>& attention_records() const = 0;
@@ -70,17 +78,28 @@ class Model : public torch::nn::Module {
   virtual void recompute_blocks(bool /*on*/) {}
   /// [layer][parameter of the score]: what metrics.jsonl logs as min/mean/max per layer.
   virtual std::vector<std::vector<ScoreParameterValues>> score_parameters() const = 0;
+  /// Gives the score's parameters these values, in its order, in all layers and heads.
+  virtual void set_score_parameters(const std::vector<double>& /*values*/) {}
   /// Weights under Hugging Face names where such a class exists (GPT-2: "h.0.attn.c_attn.weight"
   /// …), plus ours ("h.0.attn.score_n"): what model.safetensors holds. Tensors share the
   /// parameters' storage, strided where the layouts differ.
   virtual std::vector<std::pair<std::string, torch::Tensor>> named_weights() const = 0;
-  /// What makes a checkpoint readable for Hugging Face's from_pretrained: config.json in its
-  /// schema, or null where none of its classes computes what this model does, or would with this
-  /// score (python/ssa_attention/hf.py).
-  virtual Json hugging_face_config() const = 0;
   /// Whether weight decay acts on that parameter: not on norms, biases and score parameters. Throws
   /// std::invalid_argument if there is none of that name.
   virtual bool decays(const std::string& parameter_name) const = 0;
+  /// Of a weight that maps hidden states to others (no embedding, no read-out): the columns of each
+  /// of the matrices that it holds side by side (query, key and value are one weight). Empty for
+  /// others.
+  virtual std::vector<std::int64_t> matrix_columns(const std::string& /*parameter_name*/) const {
+    return {};
+  }
+  /// Whether it is one of the score's.
+  virtual bool is_score_parameter(const std::string& /*parameter_name*/) const { return false; }
+  /// The parameter's names in model.safetensors, separated by commas: what messages say.
+  std::string name_in_files(const std::string& parameter_name) const;
+
+ private:
+  ModelConfig config_;
 };
 
 std::int64_t count_parameters(const Model& model);

@@ -1,32 +1,35 @@
-// LayerNorm as the blocks use it.
+// The norms of blocks.
 #pragma once
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include <cstdint>
 #include <memory>
 
-#include "config/config.h"
+#include "config/model_config.h"
 
 namespace ssa {
 
-/// LayerNorm over the width (Ba et al. 2016, arXiv 1607.06450). Parameters: weight (width) and bias
-/// (width). With norm = "layer-1p" the factor is 1 + weight (Nemotron's, which starts from 0).
-class LayerNorm : public torch::nn::Module {
+/// Over the last dimension: LayerNorm (Ba et al. 2016, arXiv 1607.06450), parameters weight and
+/// bias; with layer_1p the factor is 1 + weight (Nemotron's, which starts from 0); or RMSNorm
+/// (Zhang, Sennrich 2019, arXiv 1910.07467), parameter weight.
+class Norm : public torch::nn::Module {
  public:
-  explicit LayerNorm(const ModelConfig& config);
-  /// (rows, width) -> the same
+  /// `kind` is not NormKind::none.
+  Norm(NormKind kind, std::int64_t size, double epsilon);
+  /// (…, size) -> the same
   torch::Tensor forward(const torch::Tensor& hidden) const;
 
  private:
-  bool plus_one_;
+  NormKind kind_;
   double epsilon_;
-  torch::Tensor weight_, bias_;
+  torch::Tensor weight_, bias_;  ///< bias: undefined with rms
 };
 
-/// Null where the model has no norm.
-std::shared_ptr<LayerNorm> make_norm(const ModelConfig& config);
+/// Over the width; null where the model has no norm.
+std::shared_ptr<Norm> make_norm(const ModelConfig& config);
 /// The norm applied, or the input itself where there is none.
-torch::Tensor normalized(const std::shared_ptr<LayerNorm>& norm, const torch::Tensor& hidden);
+torch::Tensor normalized(const std::shared_ptr<Norm>& norm, const torch::Tensor& hidden);
 
 }  // namespace ssa

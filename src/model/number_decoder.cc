@@ -28,17 +28,23 @@ void NumberDecoder::initialize_weights(std::uint64_t seed) {
   uniform("read_out", *read_out_, 1 / std::sqrt(config().width));
 }
 
-torch::Tensor NumberDecoder::forward(const ModelInput& input) {
+torch::Tensor NumberDecoder::hidden(const ModelInput& input) {
   const torch::Tensor& numbers = input.tokens;
   SSA_CHECK(numbers.dim() == 3 && numbers.size(2) == 1,
             "model: inputs of shape (batch, tokens, 1) expected, not " << numbers.sizes());
-  SSA_CHECK(!input.cu_lengths.defined() && !input.wanted.defined() && !input.targets.defined() &&
-                input.cache == nullptr,
-            "model: sequences of numbers come neither packed nor with wanted tokens, targets or a "
-            "cache");
+  SSA_CHECK(!input.cu_lengths.defined() && !input.wanted.defined() && input.cache == nullptr,
+            "model: sequences of numbers come neither packed nor with wanted tokens or a cache");
   const SequenceContext context{.batch = numbers.size(0), .length = numbers.size(1)};
-  const torch::Tensor hidden = decoded(read_in_->forward(numbers.reshape({-1, 1})), context);
-  return read_out_->forward(hidden).view({context.batch, context.length, 1});
+  return decoded(read_in_->forward(numbers.reshape({-1, 1})), context);
+}
+
+torch::Tensor NumberDecoder::logits(const torch::Tensor& hidden) {
+  return read_out_->forward(hidden);
+}
+
+torch::Tensor NumberDecoder::losses(const torch::Tensor&, const torch::Tensor&) {
+  SSA_CHECK(false, "model: sequences of numbers have no vocabulary to lose against");
+  return {};
 }
 
 }  // namespace ssa

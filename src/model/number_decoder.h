@@ -16,11 +16,12 @@ class NumberDecoder : public Decoder {
   /// read_in and read_out start as PyTorch's Linear does, uniform in ±1/√inputs, weight and bias:
   /// with 0.02 a number would enter the residual stream fifty times weaker.
   void initialize_weights(std::uint64_t seed) override;
-  /// (batch, tokens, 1) -> (batch, tokens, 1). Throws std::invalid_argument for another shape, more
-  /// than max_positions tokens, or anything but tokens.
-  torch::Tensor forward(const ModelInput& input) override;
-  /// Null: Hugging Face's GPT2Model reads no numbers.
-  Json hugging_face_config() const override { return nullptr; }
+  /// Reads (batch, tokens, 1). Throws std::invalid_argument for another shape, more than
+  /// max_positions tokens, or anything but tokens.
+  torch::Tensor hidden(const ModelInput& input) override;
+  torch::Tensor logits(const torch::Tensor& hidden) override;
+  /// Throws std::invalid_argument: numbers have no vocabulary.
+  torch::Tensor losses(const torch::Tensor& hidden, const torch::Tensor& targets) override;
 
  private:
   std::shared_ptr<Linear> read_in_, read_out_;

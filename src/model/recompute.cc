@@ -56,7 +56,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
     torch::Tensor output;
     {
       const torch::AutoGradMode with_gradient(true);
-      const Autocast autocast(again.autocast ? "bfloat16" : "float32");
+      const Autocast autocast(again.autocast ? Precision::bfloat16 : Precision::float32);
       output = again.part(input);
     }
     set_random_state(now);

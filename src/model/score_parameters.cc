@@ -7,17 +7,10 @@
 #include "ssa/check.h"
 
 namespace ssa {
+namespace {
 
-Parametrisation parametrisation_named(const std::string& name) {
-  if (name == "softplus") return Parametrisation::softplus;
-  if (name == "exp") return Parametrisation::exp;
-  SSA_CHECK(name == "raw", "unknown parametrisation \"" << name << "\": softplus, exp or raw");
-  return Parametrisation::raw;
-}
-
-torch::Tensor parameter_value(Parametrisation how, const ParamInfo& parameter,
-                              const torch::Tensor& stored) {
-  if (parameter.module_lower == kAnyNumber) return stored;
+torch::Tensor formula(Parametrisation how, const ParamInfo& parameter,
+                      const torch::Tensor& stored) {
   switch (how) {
     case Parametrisation::softplus: {
       const torch::Tensor above = torch::softplus(stored);
@@ -31,18 +24,38 @@ torch::Tensor parameter_value(Parametrisation how, const ParamInfo& parameter,
   return stored;
 }
 
+/// `values` with those that were rounded out of the range moved to its edge.
+template <class Float>
+torch::Tensor kept_inside(Parametrisation how, const ParamInfo& parameter,
+                          const torch::Tensor& values) {
+  const torch::Tensor plain = values.detach();
+  const torch::Tensor inside =
+      plain.clamp(least_value<Float>(parameter, how), std::numeric_limits<Float>::max());
+  // A NaN stays one. The difference has no gradient, so that a weight at the edge can come back.
+  return torch::equal(inside, plain) ? values : values + (inside - plain);
+}
+
+}  // namespace
+
+torch::Tensor parameter_value(Parametrisation how, const ParamInfo& parameter,
+                              const torch::Tensor& stored) {
+  if (stored_as_it_is(parameter, how)) return stored;
+  const torch::Tensor values = formula(how, parameter, stored);
+  return values.scalar_type() == torch::kFloat64 ? kept_inside<double>(how, parameter, values)
+                                                 : kept_inside<float>(how, parameter, values);
+}
+
 double stored_weight(Parametrisation how, const ParamInfo& parameter, double value) {
-  if (parameter.module_lower == kAnyNumber) return value;
+  SSA_CHECK(allows(parameter, how, value), "score parameter " << parameter.name << " = " << value
+                                                              << " must be above "
+                                                              << lower_bound(parameter, how));
+  if (stored_as_it_is(parameter, how)) return value;
   switch (how) {
     case Parametrisation::softplus: {
       const double above = value - parameter.module_lower;
-      SSA_CHECK(above > 0, "score parameter " << parameter.name << " = " << value
-                                              << " must be above " << parameter.module_lower);
       return above + std::log(-std::expm1(-above));  // log(e^above − 1) without overflow
     }
     case Parametrisation::exp:
-      SSA_CHECK(value > 0,
-                "score parameter " << parameter.name << " = " << value << " must be above 0");
       return std::log(value);
     case Parametrisation::raw:
       break;
@@ -51,9 +64,9 @@ double stored_weight(Parametrisation how, const ParamInfo& parameter, double val
 }
 
 ScoreParameters::ScoreParameters(torch::nn::Module& owner, const ModelConfig& config)
-    : how_(parametrisation_named(config.parametrisation)) {
+    : how_(config.parametrisation) {
   const std::vector<double> initial = config.initial_score_values();
-  const std::int64_t count = config.score_share == "layer" ? 1 : config.heads;
+  const std::int64_t count = config.score_share == ScoreShare::layer ? 1 : config.heads;
   const auto parameters = find_score(config.score).params;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const ParamInfo& parameter = parameters[i];
@@ -78,9 +91,21 @@ std::vector<ScoreParameterValues> ScoreParameters::named_values() const {
   std::vector<ScoreParameterValues> out;
   for (const Entry& entry : entries_) {
     out.push_back({std::string(entry.parameter->name),
-                   parameter_value(how_, *entry.parameter, entry.stored.detach())});
+                   parameter_value(how_, *entry.parameter, entry.stored.detach()),
+                   entry.parameter});
   }
   return out;
+}
+
+void ScoreParameters::set(const std::vector<double>& values) const {
+  SSA_CHECK(values.size() == entries_.size(), "a score with " << entries_.size()
+                                                              << " parameters cannot take "
+                                                              << values.size() << " values");
+  const torch::NoGradGuard no_gradient;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    torch::Tensor stored = entries_[i].stored;
+    stored.fill_(stored_weight(how_, *entries_[i].parameter, values[i]));
+  }
 }
 
 }  // namespace ssa

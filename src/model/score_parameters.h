@@ -10,26 +10,18 @@
 
 #include "config/config.h"
 #include "model/model.h"
-#include "ssa/score_info.h"
+#include "ssa/score_parametrisation.h"
 
 namespace ssa {
 
-/// How a stored weight w gives a parameter's value. A parameter that may be any number is stored as
-/// it is.
-enum class Parametrisation {
-  softplus,  ///< module_lower + log(1 + eʷ): SSA keeps n > 1 and b > 0
-  exp,       ///< eʷ
-  raw,       ///< w
-};
-
-/// "softplus", "exp" or "raw"; throws std::invalid_argument for any other name.
-Parametrisation parametrisation_named(const std::string& name);
-
-/// The parameter's value for stored weights, differentiable.
+/// The parameter's value for stored weights, differentiable: within its range whatever a formula
+/// rounds to (least_value), with the formula's gradient. With parametrisation raw the weight
+/// itself.
 torch::Tensor parameter_value(Parametrisation how, const ParamInfo& parameter,
                               const torch::Tensor& stored);
 
-/// The stored weight that gives `value`.
+/// The stored weight that gives `value`. Throws std::invalid_argument for a value outside the
+/// range.
 double stored_weight(Parametrisation how, const ParamInfo& parameter, double value);
 
 /// Registers "score_NAME" (heads, or 1 if a layer shares them) with `owner` for every parameter of
@@ -43,6 +35,8 @@ class ScoreParameters {
   std::vector<torch::Tensor> values() const;
   /// The same with names, without gradient.
   std::vector<ScoreParameterValues> named_values() const;
+  /// Stores the weights that give these values, one a parameter.
+  void set(const std::vector<double>& values) const;
 
  private:
   struct Entry {

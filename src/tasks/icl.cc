@@ -67,18 +67,21 @@ void draw_row(const IclSpec& spec, const Draws& draws, std::uint32_t sequence, d
 
 }  // namespace
 
-IclTask icl_task(const std::string& name) {
-  if (name == "icl-every") return IclTask::every;
-  if (name == "icl-some") return IclTask::some;
-  SSA_CHECK(name == "icl-linear",
-            "unknown task \"" << name << "\": icl-every, icl-some or icl-linear");
+IclTask icl_task(TaskName name) {
+  switch (name) {
+    case TaskName::icl_every:
+      return IclTask::every;
+    case TaskName::icl_some:
+      return IclTask::some;
+    case TaskName::icl_linear:
+      return IclTask::linear;
+    case TaskName::lm:
+    case TaskName::mlm:
+      break;
+  }
+  SSA_CHECK(false, "task " << name_of(name) << " is not one of numbers: icl-every, icl-some or "
+                           << "icl-linear");
   return IclTask::linear;
-}
-
-IclSampler icl_sampler(const std::string& name) {
-  if (name == "plain") return IclSampler::plain;
-  SSA_CHECK(name == "balanced", "unknown sampler \"" << name << "\": balanced or plain");
-  return IclSampler::balanced;
 }
 
 torch::Tensor quantifier_answers(IclTask task, const torch::Tensor& x) {

@@ -10,8 +10,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
+#include "config/choices.h"
 #include "ssa/random.h"
 
 namespace ssa {
@@ -22,19 +22,17 @@ enum class IclTask {
   linear,  ///< y_i = a·x_i + b
 };
 
-/// How the quantifiers' inputs are drawn; linear functions always take N(0,1).
-enum class IclSampler {
-  /// N(0,1): *every* is +1 at position i with probability 2⁻ⁱ, so that the constant −1 is wrong at
-  /// 2.5 % of 40 positions and hardly anything about the rule is ever asked.
-  plain,
-  /// |x| as in `plain`, signs such that the answer flips at a drawn position: never in a quarter of
-  /// the sequences, at the first x in another quarter (the answer is constant in both), uniformly
-  /// in between in the rest. Each answer then holds half of all positions, and between 1/4 and 3/4
-  /// of each single one; ignoring the inputs is wrong at 3/8 of the positions, looking at x_1 alone
-  /// at 1/4. (Flips uniform over all positions, without the two quarters, would give x_1 the same
-  /// sign in all but 1/points of the sequences.) After the flip x is N(0,1). The default.
-  balanced,
-};
+// How the quantifiers' inputs are drawn (linear functions always take N(0,1)):
+//   IclSampler::plain: N(0,1): *every* is +1 at position i with probability 2⁻ⁱ, so that the
+//   constant
+//     −1 is wrong at 2.5 % of 40 positions and hardly anything about the rule is ever asked.
+//   IclSampler::balanced: |x| as in `plain`, signs such that the answer flips at a drawn position:
+//     never in a quarter of the sequences, at the first x in another quarter (the answer is
+//     constant in both), uniformly in between in the rest. Each answer then holds half of all
+//     positions, and between 1/4 and 3/4 of each single one; ignoring the inputs is wrong at 3/8 of
+//     the positions, looking at x_1 alone at 1/4. (Flips uniform over all positions, without the
+//     two quarters, would give x_1 the same sign in all but 1/points of the sequences.) After the
+//     flip x is N(0,1). The default.
 
 /// One x set to a value, whatever was drawn there; y follows the resulting row.
 struct PlantedValue {
@@ -57,10 +55,8 @@ struct IclSequences {
   torch::Tensor coefficients;  ///< linear: a and b, float (sequences, 2); else undefined
 };
 
-/// "icl-every", "icl-some", "icl-linear"; throws std::invalid_argument for any other name.
-IclTask icl_task(const std::string& name);
-/// "plain", "balanced"; throws std::invalid_argument for any other name.
-IclSampler icl_sampler(const std::string& name);
+/// Throws std::invalid_argument for a task of language.
+IclTask icl_task(TaskName name);
 
 /// index: the step in training, else the number of the batch. slice: batch of the step; slices 0
 /// and 1 of n sequences are slice 0 of 2n. Throws std::invalid_argument for a slice beyond 2³²

@@ -17,14 +17,14 @@ std::int64_t curriculum_points(const TaskConfig& config, std::int64_t step) {
 InContextTask::InContextTask(const Config& config)
     : config_(config.task),
       spec_{.task = icl_task(config.task.name),
-            .sampler = icl_sampler(config.task.sampler),
+            .sampler = config.task.sampler,
             .sequences = config.train.batch},
       seed_(static_cast<std::uint64_t>(config.train.seed)) {
-  SSA_CHECK(config.model.input == "scalar",
-            "task.name = \"" << config.task.name
+  SSA_CHECK(config.model.input == InputKind::scalar,
+            "task.name = \"" << name_of(config.task.name)
                              << "\" gives sequences of numbers, but model.input = \""
-                             << config.model.input << "\" (model.preset = \"" << config.model.preset
-                             << "\")");
+                             << name_of(config.model.input) << "\" (model.preset = \""
+                             << config.model.preset << "\")");
 }
 
 Batch InContextTask::batch(std::int64_t points, RandomStream stream, std::int64_t index,

@@ -21,11 +21,12 @@ namespace {
 
 void check_config(const Config& config) {
   const auto& [model, task, train] = config;
-  SSA_CHECK(model.input == "tokens" && model.causal && model.norm_place == "before",
-            "task.name = \"lm\" needs a decoder of token ids (model.preset = \"nemotron-small\"), "
-            "not model.preset = \""
-                << model.preset << "\" with input \"" << model.input << '"'
-                << (model.causal ? "" : ", not causal"));
+  SSA_CHECK(
+      model.input == InputKind::tokens && model.causal && model.norm_place == NormPlace::before,
+      "task.name = \"lm\" needs a decoder of token ids (model.preset = \"nemotron-small\"), "
+      "not model.preset = \""
+          << model.preset << "\" with input \"" << name_of(model.input) << '"'
+          << (model.causal ? "" : ", not causal"));
   SSA_CHECK(!task.tokens.empty(),
             "task.tokens is empty: a prefix that `ssa data tokenize` wrote is needed");
   SSA_CHECK(!task.validation_tokens.empty() || train.eval_batches == 0,
@@ -89,7 +90,7 @@ LanguageTask::Source LanguageTask::open(const std::vector<std::string>& names, c
 
 Batch LanguageTask::batch_of(const Source& source, const std::vector<std::int64_t>& numbers) const {
   PackedTokens packed;
-  const bool apart = config_.documents == "apart";
+  const bool apart = config_.documents == Documents::apart;
   std::vector<std::int64_t> ids(static_cast<std::size_t>(length_) + 1);
   for (const std::int64_t number : numbers) {
     const auto after = std::ranges::upper_bound(source.first_sequence, number);
@@ -114,19 +115,19 @@ Batch LanguageTask::batch_of(const Source& source, const std::vector<std::int64_
   }
   ModelInput input = packed.input();
   input.wanted = torch::Tensor();  // all
-  input.targets = packed.target_ids();
   if (!apart) {
     input.tokens = input.tokens.view({-1, length_});
     input.cu_lengths = torch::Tensor();
   }
-  return {input, input.targets};
+  return {input, packed.target_ids()};
 }
 
 Batch LanguageTask::training_batch(std::int64_t step, std::int64_t slice) const {
   std::vector<std::int64_t> numbers;
   const std::int64_t first = (step * train_.accumulation + slice) * train_.batch;
   for (std::int64_t i = first; i < first + train_.batch; ++i) {
-    numbers.push_back(in_passes(i, sequences(), config_.order == "shuffle", train_.seed).which);
+    numbers.push_back(
+        in_passes(i, sequences(), config_.order == TextOrder::shuffle, train_.seed).which);
   }
   return batch_of(training_, numbers);
 }
@@ -156,7 +157,7 @@ std::vector<std::string> LanguageTask::notes() const {
   const std::int64_t batch = train_.batch * train_.accumulation;
   out.push_back(fmt::format("one pass: {} sequences of {} tokens, {} steps of {}; documents {}",
                             sequences(), length_, (sequences() + batch - 1) / batch, batch,
-                            config_.documents));
+                            name_of(config_.documents)));
   return out;
 }
 

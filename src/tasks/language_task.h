@@ -19,7 +19,7 @@ namespace ssa {
 /// from 0: each document begins with the token that ended the one before it, so that its first word
 /// is learned too; with "across" it is one piece.
 ///
-/// The model's outputs are cross-entropies; the loss is their mean.
+/// The output is the cross-entropy of each target; the loss is their mean.
 class LanguageTask : public Task {
  public:
   /// Opens the files. Throws std::invalid_argument for a model that does not fit the task,
@@ -29,6 +29,9 @@ class LanguageTask : public Task {
   Batch training_batch(std::int64_t step, std::int64_t slice) const override;
   /// Batches beyond the end begin anew at the start.
   Batch validation_batch(std::int64_t index) const override;
+  torch::Tensor output(Model& model, const Batch& batch) const override {
+    return model.losses(model.hidden(batch.inputs), batch.targets);
+  }
   torch::Tensor loss(const torch::Tensor& output, const Batch&) const override {
     return output.mean();
   }

@@ -28,10 +28,10 @@ Corpus read_text(const std::vector<std::filesystem::path>& files, const Tokenize
 
 void check_config(const Config& config) {
   const auto& [model, task, train] = config;
-  SSA_CHECK(model.input == "tokens" && !model.causal,
+  SSA_CHECK(model.input == InputKind::tokens && !model.causal,
             "task.name = \"mlm\" needs a model that reads token ids in both directions "
             "(model.preset = \"babyberta\"), not model.preset = \""
-                << model.preset << "\" with input \"" << model.input << '"'
+                << model.preset << "\" with input \"" << name_of(model.input) << '"'
                 << (model.causal ? ", causal" : ""));
   SSA_CHECK(!task.tokenizer.empty(), "task.tokenizer is empty: a tokenizer.json is needed");
   SSA_CHECK(!task.text.empty(), "task.text is empty: at least one file of sentences is needed");
@@ -99,7 +99,8 @@ MaskedLanguageTask::MaskedLanguageTask(const Config& config)
 }
 
 MaskedLanguageTask::View MaskedLanguageTask::training_view(std::int64_t number) const {
-  const auto [pass, place] = in_passes(number, views(), config_.order == "shuffle", train_.seed);
+  const auto [pass, place] =
+      in_passes(number, views(), config_.order == TextOrder::shuffle, train_.seed);
   const auto after = std::ranges::upper_bound(first_view_, place);
   const std::int64_t sentence = after - first_view_.begin() - 1;
   const std::int64_t pattern = place - first_view_[sentence];
@@ -151,7 +152,7 @@ std::vector<std::string> MaskedLanguageTask::notes() const {
   const std::int64_t batch = train_.batch * train_.accumulation;
   out.push_back(fmt::format("one pass: {} views of {} sentences, {} steps of {}; {} masking",
                             views(), text_.size(), (views() + batch - 1) / batch, batch,
-                            config_.masking));
+                            name_of(config_.masking)));
   return out;
 }
 

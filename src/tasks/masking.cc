@@ -11,12 +11,15 @@ std::int64_t MaskingRecipe::patterns(std::int64_t maskable) const {
   return std::min(most_patterns, pairs);
 }
 
-MaskingRecipe masking_recipe(const std::string& name) {
-  if (name == "babyberta") {
-    return {.random = 0.1, .redraw_empty = true, .most_patterns = 10, .first_random = 6};
+MaskingRecipe masking_recipe(Masking masking) {
+  switch (masking) {
+    case Masking::babyberta:
+      return {.random = 0.1, .redraw_empty = true, .most_patterns = 10, .first_random = 6};
+    case Masking::roberta:
+      return {.random = 0.1, .kept = 0.1};
   }
-  SSA_CHECK(name == "roberta", "unknown masking \"" << name << "\": babyberta or roberta");
-  return {.random = 0.1, .kept = 0.1};
+  SSA_CHECK(false, "a masking without a recipe");
+  return {};
 }
 
 Masker::Masker(const MaskingRecipe& recipe, double probability, const Tokenizer& tokenizer,

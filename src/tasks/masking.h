@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "config/choices.h"
 #include "model/packed_tokens.h"
 #include "ssa/random.h"
 #include "tokenizer/tokenizer.h"
@@ -24,11 +25,10 @@ struct MaskingRecipe {
   std::int64_t patterns(std::int64_t maskable) const;
 };
 
-/// "babyberta": 90 % masked, 10 % random, up to 10 patterns (Huebner, Sulem, Fisher, Roth 2021, and
-/// the code of phueb/BabyBERTa: ids 0 to 5 never stand in). "roberta": 80 / 10 / 10, anew in every
+/// babyberta: 90 % masked, 10 % random, up to 10 patterns (Huebner, Sulem, Fisher, Roth 2021, and
+/// the code of phueb/BabyBERTa: ids 0 to 5 never stand in). roberta: 80 / 10 / 10, anew in every
 /// pass, every id may stand in (Devlin et al. 2019, Liu et al. 2019, and Hugging Face's collator).
-/// Throws std::invalid_argument for another name.
-MaskingRecipe masking_recipe(const std::string& name);
+MaskingRecipe masking_recipe(Masking masking);
 
 /// What the masks are drawn from and for.
 class Masker {

@@ -1,5 +1,6 @@
 #include "tasks/task.h"
 
+#include "ssa/check.h"
 #include "tasks/icl_task.h"
 #include "tasks/language_task.h"
 #include "tasks/masked_language_task.h"
@@ -7,9 +8,18 @@
 namespace ssa {
 
 std::unique_ptr<Task> make_task(const Config& config) {
-  if (config.task.name == "lm") return std::make_unique<LanguageTask>(config);
-  if (config.task.name == "mlm") return std::make_unique<MaskedLanguageTask>(config);
-  return std::make_unique<InContextTask>(config);
+  switch (config.task.name) {
+    case TaskName::icl_every:
+    case TaskName::icl_some:
+    case TaskName::icl_linear:
+      return std::make_unique<InContextTask>(config);
+    case TaskName::lm:
+      return std::make_unique<LanguageTask>(config);
+    case TaskName::mlm:
+      return std::make_unique<MaskedLanguageTask>(config);
+  }
+  SSA_CHECK(false, "a task without a class");
+  return nullptr;
 }
 
 }  // namespace ssa

@@ -29,7 +29,11 @@ class Task {
   virtual Batch training_batch(std::int64_t step, std::int64_t slice) const = 0;
   /// Held-out batch number `index`, drawn from streams that training never touches.
   virtual Batch validation_batch(std::int64_t index) const = 0;
-  /// Scalar loss of the model's output for that batch.
+  /// What loss and metrics are made of: predictions, logits or losses, as the task needs them.
+  virtual torch::Tensor output(Model& model, const Batch& batch) const {
+    return model.forward(batch.inputs);
+  }
+  /// Scalar loss of that output.
   virtual torch::Tensor loss(const torch::Tensor& output, const Batch& batch) const = 0;
   /// Further figures of interest (no gradient), e.g. {"wrong": 0.01}.
   virtual std::map<std::string, double> metrics(const torch::Tensor& output,

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "files/durable_files.h"
+#include "model/hugging_face/architecture.h"
 #include "run/checkpoint_files.h"
 #include "run/run_folder.h"
 #include "run/safetensors.h"
@@ -41,12 +42,12 @@ void save_checkpoint(const fs::path& run_folder, const TrainerState& state, cons
 
   // "format": transformers refuses files that do not say so.
   write_safetensors(temporary / kModelFile, {model.named_weights(), {{"format", "pt"}}});
-  const Json hugging_face = model.hugging_face_config();
+  const Json hugging_face = hugging_face_config(model.config()).config;
   if (!hugging_face.is_null()) write_json(temporary / "config.json", hugging_face);
   TensorFile trainer;
   trainer.metadata = {{"step", std::to_string(state.step)},
                       {"seconds", fmt::format("{}", state.seconds)}};
-  optimizer.save(trainer);
+  if (state.step > 0) optimizer.save(trainer);  // before the first step there is nothing to keep
   write_safetensors(temporary / kTrainerFile, trainer);
   sync_path(temporary);
   replace_folder(temporary, target);
@@ -62,7 +63,7 @@ TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, Optimizer
     throw std::runtime_error(
         fmt::format("{}: it is of step {}, its folder is not", file.string(), state.step));
   }
-  optimizer.load(content, state.step, file.string());
+  if (state.step > 0) optimizer.load(content, state.step, file.string());
   return state;
 }
 

@@ -16,6 +16,7 @@
 #include "config/version.h"
 #include "files/file_hash.h"
 #include "model/autocast.h"
+#include "model/hugging_face/architecture.h"
 #include "model/model.h"
 #include "op/attention.h"
 #include "run/metrics.h"
@@ -28,6 +29,7 @@
 #include "train/optimizer.h"
 #include "train/processes.h"
 #include "train/schedule.h"
+#include "train/score_landing.h"
 #include "train/signals.h"
 
 namespace ssa {
@@ -43,10 +45,18 @@ constexpr std::array<std::string_view, 8> kMayChange = {"steps",
                                                         "threads",
                                                         "recompute"};
 
+/// Whether it has weights but no step behind it, as an imported run.
+bool is_at_step_zero(const Run& run) {
+  const auto steps = checkpoint_steps(run.folder);
+  return !steps.empty() && steps.back() == 0;
+}
+
+/// An imported run becomes what is asked for with its first step, but for the model.
 void require_same_run(const Run& run, const Config& config) {
   const Json before = to_json(run.config);
   const Json wanted = to_json(config);
   for (const auto& [section, fields] : before.items()) {
+    if (section != ModelConfig::kSection && is_at_step_zero(run)) continue;
     for (const auto& [key, value] : fields.items()) {
       const Json& asked = wanted[section][key];
       if (asked == value || std::ranges::find(kMayChange, key) != kMayChange.end()) continue;
@@ -62,9 +72,7 @@ void require_same_run(const Run& run, const Config& config) {
 /// What a step trains on depends on it.
 void require_same_processes(const Run& run, int processes) {
   const auto before = run.record.value("processes", 1);
-  const auto steps = checkpoint_steps(run.folder);
-  const bool begun = !steps.empty() && steps.back() > 0;  // an imported run has step 0
-  if (before == processes || !begun) return;
+  if (before == processes || checkpoint_steps(run.folder).empty() || is_at_step_zero(run)) return;
   throw std::runtime_error(fmt::format("{}: {} processes train this run, but {} want to go on",
                                        run.folder.string(), before, processes));
 }
@@ -92,19 +100,21 @@ std::string describe_score_parameters(const ModelConfig& model) {
     out += fmt::format("{} = {:.6g} ({}), ", score.params[i].name, values[i],
                        model.trains(score.params[i]) ? "trained" : "fixed");
   }
-  return out + fmt::format("one set a {}, {}", model.score_share, model.parametrisation);
+  return out + fmt::format("one set a {}, {}", name_of(model.score_share),
+                           name_of(model.parametrisation));
 }
 
-/// "layer 2: b = 0" for the first parameter of the score that has left its range (an update can
-/// push it to 0 or beyond), else "".
+/// "layer 2: b = 0, which must be finite and > 0" for the first parameter of the score that has
+/// left its range (with parametrisation raw an update can push it out), else "".
 std::string score_parameter_out_of_range(const Model& model) {
   const auto layers = model.score_parameters();
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     for (const ScoreParameterValues& parameter : layers[layer]) {
-      const torch::Tensor bad = parameter.values.masked_select(~torch::isfinite(parameter.values) |
-                                                               (parameter.values <= 0));
+      const torch::Tensor bad = parameter.values.masked_select(
+          ~torch::isfinite(parameter.values) | (parameter.values <= parameter.info->above));
       if (bad.numel() > 0) {
-        return fmt::format("layer {}: {} = {:.6g}", layer, parameter.name, bad[0].item<double>());
+        return fmt::format("layer {}: {} = {:.6g}, which must be {}", layer, parameter.name,
+                           bad[0].item<double>(), range_of(*parameter.info));
       }
     }
   }
@@ -241,7 +251,11 @@ void Trainer::say_what_runs() {
                   processes > 1 ? fmt::format(" in each of {} processes", processes) : ""));
   say(fmt::format("model of {} layers, {} heads, width {}: {} parameters; task {}; seed {}",
                   config_.model.layers, config_.model.heads, config_.model.width,
-                  count_parameters(*model_), config_.task.name, config_.train.seed));
+                  count_parameters(*model_), name_of(config_.task.name), config_.train.seed));
+  if (config_.model.family != Family::number) {
+    const std::string why_not = hugging_face_config(config_.model).why_not;
+    if (!why_not.empty()) say("checkpoints have no config.json of Hugging Face: " + why_not);
+  }
   for (const std::string& note : task_->notes()) say(note);
   say(fmt::format("steps {} to {}", state_.step + 1, config_.train.steps));
 }
@@ -249,7 +263,7 @@ void Trainer::say_what_runs() {
 /// Autocast ends with the forward pass: the backward pass follows its types.
 torch::Tensor Trainer::loss_of(const Batch& batch) {
   const Autocast autocast(config_.train.precision);
-  return task_->loss(model_->forward(batch.inputs), batch);
+  return task_->loss(task_->output(*model_, batch), batch);
 }
 
 /// Gradients of the mean loss over the step's slices, which the processes share; returns that loss.
@@ -281,7 +295,7 @@ std::string Trainer::first_not_finite() {
   const torch::NoGradGuard no_gradient;
   model_->record_attention(true);
   const Autocast autocast(config_.train.precision);
-  model_->forward(task_->training_batch(state_.step, 0).inputs);
+  model_->hidden(task_->training_batch(state_.step, 0).inputs);
   const auto& layers = model_->attention_records();
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     if (!torch::isfinite(layers[layer].weights).all().item<bool>()) {
@@ -306,8 +320,11 @@ void Trainer::take_step() {
   double loss = 0.0;
   double norm = 0.0;
   const double learning_rate = learning_rate_at(config_.train, state_.step);
+  const auto landing = landing_values(config_, state_.step);
+  if (landing) model_->set_score_parameters(*landing);
   try {
     loss = accumulate_gradients();
+    if (is_landing(config_.train, state_.step)) optimizer_.drop_score_gradients();
     norm = optimizer_.clip_gradients();
   } catch (const c10::Error& error) {
     const std::string parameter = score_parameter_out_of_range(*model_);
@@ -365,7 +382,7 @@ void Trainer::validate() {
   for (std::int64_t index = 0; index < config_.train.eval_batches; ++index) {
     const Batch batch = task_->validation_batch(index);
     const Autocast autocast(config_.train.precision);
-    const torch::Tensor output = model_->forward(batch.inputs);
+    const torch::Tensor output = task_->output(*model_, batch);
     sums["loss"] += task_->loss(output, batch).item<double>();
     for (const auto& [name, value] : task_->metrics(output, batch)) sums[name] += value;
   }
@@ -429,6 +446,7 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
     require_same_run(run, config);
     require_same_processes(run, processes.size());
     require_same_data(run, task->data());
+    if (is_at_step_zero(run)) run.record["data"] = task->data();
   }
   Trainer trainer(config, options, processes, std::move(task), std::move(model));
   if (options.resume) {

@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 
 namespace ssa {
@@ -18,8 +19,18 @@ Optimizer::Optimizer(const TrainConfig& config, const Model& model) : config_(co
   for (const auto& item : model.named_parameters()) {
     const torch::Tensor& parameter = item.value();
     if (!parameter.requires_grad()) continue;
-    items_.push_back({item.key(), parameter, torch::zeros_like(parameter),
-                      torch::zeros_like(parameter), model.decays(item.key())});
+    const std::string& name = item.key();
+    Item& one = items_.emplace_back();
+    one.name = name;
+    one.name_in_files = model.name_in_files(name);
+    one.parameter = parameter;
+    one.matrix_columns = model.matrix_columns(name);
+    one.decays = model.decays(name);
+    one.of_score = model.is_score_parameter(name);
+    one.rule = &update_rule(config.optimizer, !one.matrix_columns.empty());
+    for (std::size_t i = 0; i < one.rule->moments().size(); ++i) {
+      one.moments.push_back(torch::zeros_like(parameter));
+    }
   }
 }
 
@@ -37,7 +48,9 @@ std::vector<torch::Tensor> Optimizer::gradients() const {
 
 std::vector<torch::Tensor> Optimizer::moments() const {
   std::vector<torch::Tensor> found;
-  for (const Item& item : items_) found.insert(found.end(), {item.first, item.second});
+  for (const Item& item : items_) {
+    found.insert(found.end(), item.moments.begin(), item.moments.end());
+  }
   return found;
 }
 
@@ -49,47 +62,53 @@ double Optimizer::clip_gradients() {
   return norm;
 }
 
+void Optimizer::drop_score_gradients() {
+  for (Item& item : items_) {
+    if (item.of_score) item.parameter.mutable_grad().reset();
+  }
+}
+
 void Optimizer::step(double learning_rate) {
   ++steps_;
-  // The fused kernels correct by 1 - beta^step: at step 10^9 that is 1, i.e. no correction.
-  const double counted = config_.bias_correction ? static_cast<double>(steps_) : 1e9;
-  const torch::NoGradGuard no_gradient;
-  for (const bool decays : {true, false}) {
-    std::vector<torch::Tensor> parameters, gradients, first, second, steps;
-    for (const Item& item : items_) {
-      if (item.decays != decays || !item.parameter.grad().defined()) continue;
-      parameters.push_back(item.parameter);
-      gradients.push_back(item.parameter.grad());
-      first.push_back(item.first);
-      second.push_back(item.second);
-      steps.push_back(torch::tensor(counted, torch::kFloat32));
-    }
-    if (parameters.empty()) continue;
-    const auto update = config_.optimizer == "adamw" ? &at::_ops::_fused_adamw_::call
-                                                     : &at::_ops::_fused_adam_::call;
-    update(parameters, gradients, first, second, {}, steps, learning_rate, config_.beta1,
-           config_.beta2, decays ? config_.weight_decay : 0.0, config_.epsilon, /*amsgrad=*/false,
-           /*maximize=*/false, {}, {});
+  const double share_of_score =
+      config_.score_learning_rate > 0 ? config_.score_learning_rate / config_.learning_rate : 1.0;
+  std::map<const UpdateRule*, std::vector<UpdatedParameter>> by_rule;
+  for (const Item& item : items_) {
+    if (!item.parameter.grad().defined()) continue;
+    by_rule[item.rule].push_back(
+        {.parameter = item.parameter,
+         .gradient = item.parameter.grad(),
+         .moments = item.moments,
+         .matrix_columns = item.matrix_columns,
+         .learning_rate = item.of_score ? learning_rate * share_of_score : learning_rate,
+         .weight_decay = item.decays ? config_.weight_decay : 0.0});
   }
+  const torch::NoGradGuard no_gradient;
+  for (const auto& [rule, parameters] : by_rule) rule->update(parameters, config_, steps_);
 }
 
 std::string Optimizer::first_weight_not_finite() const {
   const auto found =
       std::ranges::find_if(items_, [](const Item& i) { return !finite(i.parameter); });
-  return found == items_.end() ? "" : found->name;
+  return found == items_.end() ? "" : found->name_in_files;
 }
 
 std::string Optimizer::first_gradient_not_finite() const {
   const auto found = std::ranges::find_if(items_, [](const Item& item) {
     return item.parameter.grad().defined() && !finite(item.parameter.grad());
   });
-  return found == items_.end() ? "" : found->name;
+  return found == items_.end() ? "" : found->name_in_files;
+}
+
+std::string Optimizer::moment_name(const Item& item, std::size_t moment) {
+  return std::string(item.rule->moments()[moment]) + "." + item.name;
 }
 
 void Optimizer::save(TensorFile& out) const {
   for (const Item& item : items_) {
-    out.tensors.emplace_back("first_moment." + item.name, item.first);
-    out.tensors.emplace_back("second_moment." + item.name, item.second);
+    for (std::size_t i = 0; i < item.moments.size(); ++i) {
+      out.tensors.emplace_back(moment_name(item, i), item.moments[i]);
+    }
   }
 }
 
@@ -106,8 +125,9 @@ void Optimizer::load(const TensorFile& content, std::int64_t steps_done, const s
     moment.copy_(stored);
   };
   for (Item& item : items_) {
-    copy(item.first, "first_moment." + item.name);
-    copy(item.second, "second_moment." + item.name);
+    for (std::size_t i = 0; i < item.moments.size(); ++i) {
+      copy(item.moments[i], moment_name(item, i));
+    }
   }
   steps_ = steps_done;
 }

@@ -1,4 +1,4 @@
-// Adam and AdamW (arXiv 1412.6980, 1711.05101) through PyTorch's fused kernels.
+// The optimizer of a model: which rule changes which parameter, and what is kept between steps.
 #pragma once
 
 #include <torch/types.h>
@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "model/model.h"
 #include "run/safetensors.h"
+#include "train/update_rules.h"
 
 namespace ssa {
 
@@ -24,15 +25,18 @@ class Optimizer {
   /// Returns the norm before scaling.
   double clip_gradients();
 
+  /// Forgets the gradients of the score's parameters, which then stay as they are.
+  void drop_score_gradients();
+
   /// One update. Parameters without a gradient stay as they are.
   void step(double learning_rate);
 
-  /// The first parameter, in the model's order, whose weight or gradient holds a number that is not
-  /// finite; "" if there is none.
+  /// The first parameter, in the model's order and by its name in files, whose weight or gradient
+  /// holds a number that is not finite; "" if there is none.
   std::string first_weight_not_finite() const;
   std::string first_gradient_not_finite() const;
 
-  /// First and second moments, in the model's order.
+  /// What the rules keep, in the model's order.
   std::vector<torch::Tensor> moments() const;
 
   /// Counts steps from there on, as after load().
@@ -41,7 +45,7 @@ class Optimizer {
   /// The gradients that there are, in the model's order.
   std::vector<torch::Tensor> gradients() const;
 
-  /// Adds "first_moment.NAME" and "second_moment.NAME" of every parameter.
+  /// Adds "MOMENT.NAME" of every parameter, for each moment of its rule ("first_moment", …).
   void save(TensorFile& out) const;
 
   /// Reads what save() wrote. Throws std::runtime_error naming `file` and the tensor that is
@@ -50,10 +54,15 @@ class Optimizer {
 
  private:
   struct Item {
-    std::string name;
-    torch::Tensor parameter, first, second;
-    bool decays;
+    std::string name, name_in_files;
+    torch::Tensor parameter;
+    const UpdateRule* rule;
+    std::vector<torch::Tensor> moments;
+    std::vector<std::int64_t> matrix_columns;
+    bool decays, of_score;
   };
+
+  static std::string moment_name(const Item& item, std::size_t moment);
 
   TrainConfig config_;
   std::vector<Item> items_;

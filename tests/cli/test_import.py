@@ -1,17 +1,32 @@
 """`ssa import`: checkpoints of Hugging Face become runs that compute the same, and are refused where they would not."""
 
 import json
+import shutil
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from ssa_attention import hf  # noqa: F401  (scoring functions in their models)
+from tokenizers import Tokenizer
 from transformers import (
     AutoModelForCausalLM,
+    BertConfig,
+    BertForMaskedLM,
+    BertForPreTraining,
+    BertModel,
     GPT2Config,
     GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    LlamaModel,
+    MistralConfig,
+    MistralForCausalLM,
     NemotronConfig,
     NemotronForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
     RobertaConfig,
     RobertaForMaskedLM,
 )
@@ -29,6 +44,37 @@ def nemotron(**more):
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
     sizes |= {"intermediate_size": 96, "max_position_embeddings": 64}
     return NemotronForCausalLM(NemotronConfig(**(sizes | COMMON | more)))
+
+
+LLAMA = {
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48,
+    "max_position_embeddings": 64, "tie_word_embeddings": False,
+}  # fmt: skip
+
+
+def llama(**more):
+    return LlamaForCausalLM(LlamaConfig(**(LLAMA | {"head_dim": 8} | COMMON | more)))
+
+
+def rope(kind, **more):
+    return {"rope_type": kind, "rope_theta": 5000.0} | more
+
+
+def mistral(**more):
+    return MistralForCausalLM(MistralConfig(**(LLAMA | {"head_dim": 8, "sliding_window": 5} | COMMON | more)))
+
+
+def qwen2(**more):
+    return Qwen2ForCausalLM(Qwen2Config(**(LLAMA | COMMON | more)))
+
+
+def qwen3(**more):
+    return Qwen3ForCausalLM(Qwen3Config(**(LLAMA | {"head_dim": 16} | COMMON | more)))
+
+
+def bert_config(**more):
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+    return BertConfig(**(sizes | {"max_position_embeddings": 64, "type_vocab_size": 2, "vocab_size": 400} | more))
 
 
 def roberta(**more):
@@ -58,6 +104,21 @@ MODELS = {
     "nemotron": nemotron(),
     "nemotron-tied": nemotron(tie_word_embeddings=True, attention_bias=True, mlp_bias=True, num_key_value_heads=4),
     "roberta": roberta(layer_norm_eps=1e-5),
+    "llama": llama(),
+    "llama-tied-with-biases": llama(tie_word_embeddings=True, attention_bias=True, mlp_bias=True, head_dim=16),
+    "llama-linear": llama(rope_parameters=rope("linear", factor=2.0)),
+    "llama-llama3": llama(
+        rope_parameters=rope(
+            "llama3", factor=8.0, low_freq_factor=0.5, high_freq_factor=2.0, original_max_position_embeddings=16
+        )
+    ),
+    "llama-yarn": llama(rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=16)),
+    "llama-ssa": llama(attn_implementation="ssa", score_share="layer"),
+    "mistral": mistral(),
+    "qwen2": qwen2(),
+    "qwen2-window": qwen2(use_sliding_window=True, sliding_window=4, max_window_layers=1),
+    "qwen3": qwen3(),
+    "bert": BertForMaskedLM(bert_config()),
     "nemotron-ssa": nemotron(attn_implementation="ssa", score_share="layer", score_frozen=["b"]),
     "gpt2-ssa": gpt2(attn_implementation="ssa", parametrisation="exp", score_initial=[2.0, 0.5]),
     "roberta-temperature": roberta(attn_implementation="temperature", score_trained=["tau"]),
@@ -82,7 +143,134 @@ def test_the_run_holds_the_same_model(checkpoint, name):
     with torch.no_grad():
         torch.testing.assert_close(back.eval()(input_ids=ids).logits, model(input_ids=ids).logits)
     run = json.loads((ssa.folder / "run/run.json").read_text())
-    assert run["config"]["task"]["name"] == ("mlm" if "roberta" in name else "lm")
+    assert run["config"]["task"]["name"] == ("mlm" if "bert" in name else "lm")
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if "bert" not in name])
+def test_perplexity_and_greedy_text_are_hugging_faces(checkpoint, name):
+    model = MODELS[name].eval()
+    ssa = checkpoint(model)
+    tokenizer = Tokenizer.from_file(str(ssa.folder / "theirs/tokenizer.json"))
+    text = " ".join(TEXTS)
+    (ssa.folder / "texts.txt").write_text(text + "\n")
+    ssa("import", "theirs", "--out", "run")
+    ssa("eval", "run", "--suite", "ppl", "--texts", "texts.txt", "--lengths", 60, "--stride", 60)
+    record = json.loads((ssa.folder / "run/evals/ppl.json").read_text())
+    (found,) = [row["mean"] for row in record["rows"] if row["metric"] == "perplexity"]
+    ids = [tokenizer.token_to_id("</s>"), *tokenizer.encode(text, add_special_tokens=False).ids]
+    assert len(ids) < 60
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([ids[:-1]])).logits[0].double()
+        truth = torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:])).exp().item()
+        ids = tokenizer.encode(text, add_special_tokens=False).ids[:4]
+        prompt, known = tokenizer.decode(ids), len(ids)
+        for _ in range(12):
+            ids.append(int(model(input_ids=torch.tensor([ids])).logits[0, -1, : tokenizer.get_vocab_size()].argmax()))
+    assert found == pytest.approx(truth, rel=1e-4)
+    flags = ["--prompt", prompt, "--tokens", 12, "--temperature", 0, "--no-end"]
+    assert tokenizer.encode(prompt, add_special_tokens=False).ids == ids[:known]
+    for more in ([], ["--no-cache"]):
+        assert ssa("generate", "run", *flags, *more).stdout == tokenizer.decode(ids) + "\n"
+
+
+def test_weights_in_several_files(checkpoint):
+    model = MODELS["llama"]
+    ssa = checkpoint(model)
+    ssa("import", "theirs", "--out", "whole")
+    (ssa.folder / "theirs/model.safetensors").unlink()
+    model.save_pretrained(ssa.folder / "theirs", max_shard_size="20KB")
+    files = sorted((ssa.folder / "theirs").glob("model-*.safetensors"))
+    assert len(files) > 2
+    ssa("import", "theirs", "--out", "parts")
+    weights = [load_file(ssa.folder / run / "checkpoints/step-0/model.safetensors") for run in ("whole", "parts")]
+    assert weights[0].keys() == weights[1].keys()
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    index = ssa.folder / "theirs/model.safetensors.index.json"
+    for change, message in [
+        (lambda c: c["weight_map"].update({"lm_head.weight": "../x"}), 'lm_head.weight = "../x" is no file name'),
+        (lambda c: c["weight_map"].update({"lm_head.weight": "none.safetensors"}), "none.safetensors: no such file"),
+        (lambda c: c.pop("weight_map"), "has no weight_map"),
+    ]:
+        content = json.loads(index.read_text())
+        kept = index.read_text()
+        change(content)
+        index.write_text(json.dumps(content))
+        assert message in ssa("import", "theirs", "--out", "bad", code=1).stderr
+        index.write_text(kept)
+    files[0].unlink()
+    assert f"{files[0].name}: no such file" in ssa("import", "theirs", "--out", "bad", code=1).stderr
+
+
+def test_the_inner_model_and_heads_that_are_not_used(checkpoint):
+    ssa = checkpoint(BertForPreTraining(bert_config()))
+    done = ssa("import", "theirs", "--out", "run")
+    assert "left out, as of heads that the model has not: bert.pooler.dense.bias" in done.stdout
+    file = ssa.folder / "theirs/model.safetensors"
+    old = {name.replace("LayerNorm.weight", "LayerNorm.gamma"): w for name, w in load_file(file).items()}
+    save_file({name.replace("LayerNorm.bias", "LayerNorm.beta"): w for name, w in old.items()}, file)
+    ssa("import", "theirs", "--out", "old-names")
+    for inner in (BertModel(bert_config()), LlamaModel(llama().config)):
+        file.unlink()
+        inner.save_pretrained(ssa.folder / "theirs")
+        done = ssa("import", "theirs", "--tokenizer", "none", "--out", "inner", code=1)
+        assert "it belongs to the head, which a checkpoint of the inner model alone lacks" in done.stderr
+
+
+def test_training_goes_on_from_there(checkpoint):
+    ssa = checkpoint(MODELS["llama"])
+    (ssa.folder / "texts.txt").write_text("\n".join(" ".join(TEXTS) for _ in range(40)) + "\n")
+    for out in ("train", "held-out"):
+        ssa("data", "tokenize", "texts.txt", "--tokenizer", "theirs/tokenizer.json", "--out", out)
+    ssa("import", "theirs", "--out", "run")
+    flags = ["--tokens", "train", "--validation-tokens", "held-out", "--length", 32, "--steps", 4, "--batch", 2]
+    flags += ["--log-interval", 1, "--eval-batches", 1, "--optimizer", "muon", "--learning-rate", 1e-3]
+    ssa("train", "--resume", "--out", "run", *flags)
+    lines = [json.loads(line) for line in (ssa.folder / "run/metrics.jsonl").read_text().splitlines()]
+    losses = [line["loss"] for line in lines if "loss" in line]
+    assert len(losses) == 4 and losses[-1] < losses[0]
+    back = LlamaForCausalLM.from_pretrained(ssa.folder / "run/checkpoints/step-4")
+    assert not torch.equal(back.lm_head.weight, MODELS["llama"].lm_head.weight)
+    done = ssa("train", "--resume", "--out", "run", "--steps", 6, "--batch", 3, code=1)
+    assert "train.batch is 2 in this run, but 3 is asked for" in done.stderr
+
+
+def test_softmax_becomes_ssa_that_computes_the_same(checkpoint):
+    ssa = checkpoint(MODELS["llama"])
+    (ssa.folder / "texts.txt").write_text(" ".join(TEXTS) + "\n")
+
+    def perplexity(*flags):
+        ssa("import", "theirs", "--out", "run", *flags)
+        ssa("eval", "run", "--suite", "ppl", "--texts", "texts.txt", "--lengths", 60, "--stride", 60)
+        record = json.loads((ssa.folder / "run/evals/ppl.json").read_text())
+        shutil.rmtree(ssa.folder / "run")
+        return next(row["mean"] for row in record["rows"] if row["metric"] == "perplexity")
+
+    softmax = perplexity()
+    assert perplexity("--score", "ssa", "--match") == pytest.approx(softmax, rel=1e-4)
+    far = [abs(perplexity("--score", "ssa", "--match", "--strength", s) / softmax - 1) for s in (0.01, 1)]
+    assert 1e-6 < far[0] < far[1]
+    assert abs(perplexity("--score", "ssa") / softmax - 1) > 1e-3
+    done = ssa("import", "theirs", "--out", "run", "--score", "sparsemax", "--match", code=1)
+    assert "sparsemax does not contain softmax as a limit of its parameters; those that do: ssa, softcap" in done.stderr
+    assert "--match needs --score" in ssa("import", "theirs", "--out", "run", "--match", code=1).stderr
+
+
+def test_ssa_lands_while_it_is_trained(checkpoint):
+    """By the rule of ssa_attention.hf: evenly in 1/n, with n·b = 1."""
+    ssa = checkpoint(MODELS["llama"])
+    (ssa.folder / "texts.txt").write_text("\n".join(" ".join(TEXTS) for _ in range(40)) + "\n")
+    ssa("data", "tokenize", "texts.txt", "--tokenizer", "theirs/tokenizer.json", "--out", "train")
+    ssa("import", "theirs", "--out", "run", "--score", "ssa", "--match")
+    flags = ["--tokens", "train", "--length", 32, "--steps", 6, "--batch", 2, "--log-interval", 1, "--eval-batches", 0]
+    flags += ["--score-landing", "4,0.25", "--score-landing-steps", 4, "--score-learning-rate", 0.1]
+    ssa("train", "--resume", "--out", "run", *flags)
+    lines = [json.loads(line) for line in (ssa.folder / "run/metrics.jsonl").read_text().splitlines()]
+    values = [[line["score_parameters"][0][name] for name in "nb"] for line in lines if "loss" in line]
+    for step, (n, b) in enumerate(values[:4]):  # as it was in the update, no head apart from the others
+        part = 2**-22 + step / 4 * (1 / 4 - 2**-22)
+        assert n == pytest.approx([1 / part] * 3, rel=1e-5) and b == pytest.approx([part] * 3, rel=1e-5)
+    least, _, most = values[5][0]
+    assert 3 < least < most < 5 and most - least > 1e-3  # they train now, each head its own
 
 
 def test_it_is_evaluated_and_writes(checkpoint):
@@ -119,7 +307,7 @@ def test_older_files_and_narrow_types(checkpoint):
     old["lm_head.weight"] += 1
     save_file(old, file)
     done = ssa("import", "theirs", "--out", "again", code=1)
-    assert '"lm_head.weight" differs from "transformer.wte.weight"' in done.stderr
+    assert '"lm_head.weight" differs from "wte.weight"' in done.stderr
     assert not (ssa.folder / "again").exists()
 
 
@@ -139,8 +327,16 @@ def change_weights(folder, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: change_config(f, model_type="llama"), 'config.json: model_type = "llama" is not supported, only gpt2'),
-        (lambda f: change_config(f, activation_function="relu"), 'activation_function = "relu" is not supported, only gelu'),
+        (lambda f: change_config(f, model_type="gemma2"), 'config.json: model_type = "gemma2" is not supported, only gpt2, nemotron, llama, mistral, qwen2, qwen3, roberta, xlm-roberta, camembert, bert; the nearest is llama'),
+        (lambda f: change_config(f, rope_scaling={"type": "linear", "factor": 2.0}), 'rope_scaling = {"type":"linear","factor":2.0} is not known'),
+        (lambda f: change_config(f, attn_implementation="ssaa"), 'attn_implementation = "ssaa" is not known; did you mean "ssa"?'),
+        (lambda f: change_config(f, n_layer=2.5), "n_layer = 2.5 is of the wrong type: expected a whole number"),
+        (lambda f: change_config(f, n_embd=32.7), "n_embd = 32.7 is of the wrong type: expected a whole number"),
+        (lambda f: change_config(f, tie_word_embeddings=1), "tie_word_embeddings = 1 is of the wrong type: expected true or false"),
+        (lambda f: change_config(f, logit_scale=0.5), "logit_scale = 0.5 is not known, so the model may compute something else"),
+        (lambda f: change_config(f, quantization_config={"bits": 4}), "quantization_config: quantized weights are not supported"),
+        (lambda f: change_config(f, auto_map={"AutoModel": "x.Y"}), "auto_map: a model with code of its own is not supported"),
+        (lambda f: change_config(f, activation_function="mish"), 'activation_function = "mish" is not supported, only gelu'),
         (lambda f: change_config(f, n_layer="two"), 'n_layer = "two" is of the wrong type'),
         (lambda f: change_config(f, n_head="gone"), "config.json: n_head is missing"),
         (lambda f: change_config(f, n_head=3), "model.width = 32 is not a multiple of model.heads = 3"),
@@ -155,8 +351,7 @@ def change_weights(folder, change):
         (lambda f: change_weights(f, lambda w: w.update(more=torch.ones(3))), 'the model has no weight "more"'),
         (lambda f: change_config(f, architectures=["LlamaForCausalLM"]), 'architectures has "LlamaForCausalLM", which is no GPT2'),
         (lambda f: change_weights(f, lambda w: w["transformer.ln_f.bias"].fill_(torch.nan)), '"transformer.ln_f.bias" holds numbers that are not finite'),
-        (lambda f: change_weights(f, lambda w: w.update({"ln_f.bias": torch.ones(32)})), 'has "transformer.ln_f.bias" with and without "transformer."'),
-        (lambda f: (f / "theirs/model.safetensors").rename(f / "theirs/model.safetensors.index.json"), "index.json: the weights are in several files"),
+        (lambda f: change_weights(f, lambda w: w.update({"ln_f.bias": torch.ones(32)})), '"transformer.ln_f.bias" and "ln_f.bias" are the same weight'),
         (lambda f: (f / "theirs/tokenizer.json").write_text("{}"), "theirs/tokenizer.json"),
         (
             lambda f: change_weights(f, lambda w: w.update({"transformer.ln_f.bias": torch.ones(31)})),
@@ -169,3 +364,31 @@ def test_what_does_not_fit_is_refused(checkpoint, change, message):
     change(ssa.folder)
     assert message in ssa("import", "theirs", "--out", "run", code=1).stderr
     assert not (ssa.folder / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rope_parameters": rope("dynamic", factor=2.0)}, 'rope_type = "dynamic" is not supported, only default, linear, llama3 and yarn; the nearest is yarn'),
+        ({"rope_parameters": rope("linear", factor=2.0, beta=1)}, "rope_parameters.beta = 1 is not known"),
+        ({"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_scaling and rope_parameters are both there, and differ"),
+        ({"rope_theta": 3.5}, "rope_theta = 3.5, but 10000 in the rotary parameters"),
+        ({"attention_dropout": 0.1}, "attention_dropout = 0.1 is not supported, only 0.0"),
+        ({"mlp_bias": True}, "mlp_bias = true is supported with attention_bias = true only"),
+        ({"hidden_size": 32.7}, "hidden_size = 32.7 is of the wrong type: expected a whole number"),
+        ({"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "layer_types": ["sliding_attention", "full_attention"], "use_sliding_window": True, "sliding_window": 4}, 'layer_types: "full_attention" in layer 1 is not supported'),
+    ],
+)  # fmt: skip
+def test_what_llamas_blocks_have_not_is_refused(checkpoint, change, message):
+    ssa = checkpoint(llama())
+    change_config(ssa.folder, **change)
+    assert message in ssa("import", "theirs", "--out", "run", code=1).stderr
+
+
+def test_older_rotary_fields_are_understood(checkpoint):
+    """rope_theta and rope_scaling, as files of transformers 4 have them."""
+    ssa = checkpoint(llama())
+    change_config(ssa.folder, rope_parameters="gone", rope_theta=500.0, rope_scaling={"type": "linear", "factor": 2})
+    ssa("import", "theirs", "--out", "run")
+    model = json.loads((ssa.folder / "run/run.json").read_text())["config"]["model"]
+    assert (model["rotary_base"], model["rotary_scaling"], model["rotary_factor"]) == (500, "linear", 2)

@@ -69,23 +69,36 @@ TEST(Config, EveryFieldSurvivesAnotherValueThroughJson) {
   // Every field differs from its default, so a field that the dump or the reader forgets shows.
   Config config;
   config.model = {.preset = "gpt2-icl-tiny",
+                  .family = Family::number,
                   .layers = 2,
                   .heads = 4,
                   .kv_heads = 2,
                   .width = 32,
+                  .head_width = 16,
                   .mlp = false,
                   .mlp_width = 48,
-                  .activation = "gelu",
-                  .linear_bias = false,
-                  .norm = "none",
-                  .norm_place = "after",
+                  .mlp_gate = true,
+                  .activation = Activation::silu,
+                  .biases = Biases::none,
+                  .norm = NormKind::rms,
+                  .norm_place = NormPlace::after,
                   .norm_epsilon = 1e-6,
+                  .query_key_norm = true,
                   .residual = false,
                   .causal = false,
-                  .positions = "rope",
+                  .window = 9,
+                  .window_first = 1,
+                  .positions = Positions::rope,
                   .rotary_share = 0.5,
+                  .rotary_base = 500.0,
+                  .rotary_scaling = RotaryScaling::yarn,
+                  .rotary_factor = 2.0,
+                  .rotary_original = 50,
+                  .rotary_low = 2.0,
+                  .rotary_high = 30.0,
+                  .rotary_magnitude = 1.25,
                   .max_positions = 100,
-                  .input = "scalar",
+                  .input = InputKind::scalar,
                   .vocabulary = 50,
                   .pad_id = 3,
                   .token_types = 4,
@@ -93,25 +106,29 @@ TEST(Config, EveryFieldSurvivesAnotherValueThroughJson) {
                   .dropout = 0.1,
                   .init_std = 0.5,
                   .score = "ssa",
-                  .score_kernel = "fused",
-                  .score_share = "layer",
-                  .parametrisation = "exp",
+                  .score_kernel = ScoreKernel::fused,
+                  .score_share = ScoreShare::layer,
+                  .parametrisation = Parametrisation::exp,
                   .score_initial = {1.75, 2.5},
                   .score_frozen = {"n"},
                   .score_trained = {"b"}};
   config.train = {.steps = 10,
                   .batch = 3,
                   .accumulation = 2,
-                  .precision = "bfloat16",
+                  .precision = Precision::bfloat16,
                   .recompute = true,
-                  .optimizer = "adamw",
+                  .optimizer = OptimizerKind::muon,
                   .learning_rate = 0.25,
-                  .schedule = "cosine",
+                  .schedule = ScheduleKind::cosine,
                   .warmup_steps = 4,
                   .final_learning_rate = 0.5,
+                  .score_learning_rate = 0.125,
+                  .score_landing = {2.0, 0.5},
+                  .score_landing_steps = 6,
                   .weight_decay = 0.1,
                   .beta1 = 0.8,
                   .beta2 = 0.95,
+                  .momentum = 0.9,
                   .epsilon = 1e-5,
                   .bias_correction = false,
                   .clip = 1.5,
@@ -122,28 +139,28 @@ TEST(Config, EveryFieldSurvivesAnotherValueThroughJson) {
                   .checkpoint_interval = 14,
                   .keep_checkpoints = 15,
                   .threads = 1};
-  const TaskConfig tasks[] = {{.name = "icl-linear",
-                               .sampler = "plain",
+  const TaskConfig tasks[] = {{.name = TaskName::icl_linear,
+                               .sampler = IclSampler::plain,
                                .points_start = 5,
                                .points_end = 15,
                                .points_step = 3,
                                .points_interval = 7},
-                              {.name = "lm",
+                              {.name = TaskName::lm,
                                .tokenizer = "vocab.json",
                                .merges = "merges.txt",
                                .tokens = {"a"},
                                .validation_tokens = {"b"},
                                .length = 9,
-                               .documents = "across",
-                               .order = "file"},
-                              {.name = "mlm",
+                               .documents = Documents::across,
+                               .order = TextOrder::file},
+                              {.name = TaskName::mlm,
                                .tokenizer = "tokenizer.json",
                                .text = {"a.txt"},
                                .validation_text = {"b.txt"},
-                               .masking = "roberta",
+                               .masking = Masking::roberta,
                                .mask_probability = 0.2,
                                .least_words = 4,
-                               .order = "file",
+                               .order = TextOrder::file,
                                .skip_bad_lines = true}};
   const Json defaults = to_json(Config{});
   std::set<std::string> same;
@@ -161,7 +178,7 @@ TEST(Config, EveryFieldSurvivesAnotherValueThroughJson) {
     }
   }
   // They have no other value that goes with the rest.
-  EXPECT_EQ(same, (std::set<std::string>{"model.input", "model.score"}));
+  EXPECT_EQ(same, (std::set<std::string>{"model.family", "model.input", "model.score"}));
 }
 
 TEST(Config, FlagsGoOverTomlOverPreset) {
@@ -202,8 +219,9 @@ TEST(Config, BabyBertaIsThePublishedModel) {
   EXPECT_EQ(model.norm_epsilon, 1e-5);
   EXPECT_EQ(model.init_std, 0.02);
   EXPECT_EQ(model.dropout, 0.1);
-  EXPECT_EQ(model.activation, "gelu");
-  EXPECT_EQ(model.norm_place, "after");
+  EXPECT_EQ(model.activation, Activation::gelu);
+  EXPECT_EQ(model.norm_place, NormPlace::after);
+  EXPECT_EQ(model.family, Family::roberta);
   EXPECT_FALSE(model.causal);
 }
 
@@ -215,16 +233,60 @@ TEST(Config, ModelsOfTokensNeedAVocabularyAndTheFormThatIsBuilt) {
   EXPECT_EQ(error_of(tokens + "pad_id = 128"),
             "x.toml: model.pad_id = 128 is not below model.vocabulary = 128");
   EXPECT_EQ(error_of(tokens + "positions = \"rope\""),
-            "x.toml: model.positions = \"rope\" is not built for model.input = \"tokens\" with "
-            "model.norm_place = \"after\", which needs \"learned\"");
+            "x.toml: model.positions = \"rope\" is not built for model.family = \"roberta\", which "
+            "needs \"learned\"");
   EXPECT_EQ(error_of(tokens + "norm_place = \"before\""),
-            "x.toml: model.causal = false is not built for model.input = \"tokens\" with "
-            "model.norm_place = \"before\", which needs true");
+            "x.toml: model.norm_place = \"before\" is not built for model.family = \"roberta\", "
+            "which needs \"after\"");
   const std::string decoder = "[model]\npreset = \"nemotron-tiny\"\n";
   EXPECT_EQ(error_of(decoder), "");
   EXPECT_EQ(error_of(decoder + "token_types = 2"),
-            "x.toml: model.token_types = 2 is not built for model.input = \"tokens\" with "
-            "model.norm_place = \"before\", which needs 0");
+            "x.toml: model.token_types = 2 is not built for model.family = \"nemotron\", which "
+            "needs 0");
+  EXPECT_EQ(error_of(decoder + "positions = \"learned\""),
+            "x.toml: model.positions = \"learned\" is not built for model.family = \"nemotron\", "
+            "which has \"rope\" or \"none\"");
+}
+
+TEST(Config, RunsFromBeforeTheFamilyWasWrittenDownHaveThatOfTheirOptions) {
+  const auto family_of = [](const char* preset, const char* key, const Json& value) {
+    Json run = to_json(config_of(std::string("[model]\npreset = \"") + preset + "\""));
+    run["model"].erase("family");
+    run["model"].erase("biases");
+    run["model"]["linear_bias"] = true;
+    run["model"][key] = value;
+    return config_from_json(run, "run.json").model.family;
+  };
+  EXPECT_EQ(family_of("gpt2-icl-tiny", "positions", "rope"), Family::number);
+  EXPECT_EQ(family_of("gpt2-tiny", "tied", false), Family::gpt2);
+  EXPECT_EQ(family_of("gpt2-tiny", "positions", "rope"), Family::nemotron);  // by its files' names
+  EXPECT_EQ(family_of("nemotron-tiny", "tied", false), Family::nemotron);
+  EXPECT_EQ(family_of("babyberta-tiny", "causal", true), Family::roberta);
+}
+
+TEST(Config, TheOlderNameOfBiasesIsRead) {
+  EXPECT_EQ(config_of("[model]\nlinear_bias = false").model.biases, Biases::none);
+  EXPECT_EQ(config_of("[model]\nlinear_bias = true").model.biases, Biases::all);
+}
+
+TEST(Config, ScoresLandOnValuesThatTheyMayHave) {
+  const std::string train = "[train]\nscore_landing = [4.0, 0.25]\nscore_landing_steps = 10\n";
+  EXPECT_EQ(error_of(train), "");
+  EXPECT_EQ(error_of("[train]\nscore_landing = [4.0, 0.25]"),
+            "x.toml: train.score_landing and train.score_landing_steps need each other");
+  EXPECT_EQ(error_of("[train]\nscore_landing = [4.0]\nscore_landing_steps = 10"),
+            "x.toml: train.score_landing has 1 values, but ssa has 2 parameters");
+  EXPECT_EQ(error_of("[train]\nscore_landing = [1.0, 0.25]\nscore_landing_steps = 10"),
+            "x.toml: train.score_landing: n = 1 of ssa must be above 1");
+}
+
+TEST(Config, HeadsMayBeWiderThanTheirShareOfTheWidth) {
+  const std::string llama = "[model]\npreset = \"llama-tiny\"\n";
+  EXPECT_EQ(config_of(llama).model.head_dim(), 8);
+  EXPECT_EQ(config_of(llama + "head_width = 16").model.head_dim(), 16);
+  EXPECT_EQ(error_of(llama + "heads = 6\nkv_heads = 3\nhead_width = 8"), "");
+  EXPECT_EQ(error_of(llama + "heads = 6\nkv_heads = 3"),
+            "x.toml: model.width = 32 is not a multiple of model.heads = 6");
 }
 
 TEST(Config, NestedDottedAndQuotedTomlKeysAreTheSame) {

@@ -30,10 +30,10 @@ TEST(ScoreParametersJson, OneValueAHeadOrOneALayer) {
   config.heads = 4;
   config.width = 8;
   config.score_initial = {1.25, 0.5};
-  config.parametrisation = "raw";
+  config.parametrisation = Parametrisation::raw;
   const std::string layer = R"({"n":[1.25,1.25,1.25,1.25],"b":[0.5,0.5,0.5,0.5]})";
   EXPECT_EQ(score_parameters_json(*make_model(config, 1)).dump(), "[" + layer + "," + layer + "]");
-  config.score_share = "layer";
+  config.score_share = ScoreShare::layer;
   EXPECT_EQ(score_parameters_json(*make_model(config, 1)).dump(),
             R"([{"n":[1.25],"b":[0.5]},{"n":[1.25],"b":[0.5]}])");
   config.score = "softmax";

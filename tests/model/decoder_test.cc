@@ -35,7 +35,7 @@ TEST(InitialWeights, AreTheSameForEveryScoreAndWhateverElseTheModelHas) {
   others.push_back(tiny());
   others.back().mlp = false;
   others.push_back(tiny());
-  others.back().positions = "rope";
+  others.back().positions = Positions::rope;
   for (const ModelConfig& config : others) {
     std::size_t compared = 0;
     for (const auto& [name, tensor] : weights_of(config, 7)) {
@@ -196,8 +196,8 @@ TEST(Decoder, NamedWeightsShareTheParametersStorage) {
 TEST(Decoder, OptionsLeaveOutTheirParameters) {
   ModelConfig config = tiny();
   config.mlp = false;
-  config.norm = "none";
-  config.positions = "none";
+  config.norm = NormKind::none;
+  config.positions = Positions::none;
   for (const auto& [name, tensor] : make_model(config, 1)->named_weights()) {
     EXPECT_TRUE(name.find("mlp") == name.npos && name.find("ln_") == name.npos &&
                 name.find("wpe") == name.npos)
@@ -223,7 +223,9 @@ TEST(Decoder, DropoutActsInTrainingOnlyAndFollowsTheGlobalGenerator) {
 }
 
 TEST(Rotary, ScoresDependOnDistanceAlone) {
-  const Rotation table = RotaryTable(40, 8).at(0, 40, torch::kFloat64);
+  ModelConfig config = tiny();
+  config.width = config.heads * 8;
+  const Rotation table = Rotary(config).at(torch::arange(40), torch::kFloat64);
   const auto vectors = torch::randn({2, 8}, torch::kFloat64);
   const auto turned = [&](int which, std::int64_t position) {
     const auto everywhere = vectors[which].expand({1, 40, 1, 8});

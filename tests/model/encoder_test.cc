@@ -9,6 +9,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "model/hugging_face/architecture.h"
+
 namespace ssa {
 namespace {
 
@@ -273,13 +275,14 @@ TEST(Encoder, DropoutActsInTrainingOnlyAndFollowsTheGlobalGenerator) {
 }
 
 TEST(Encoder, IsHuggingFacesOnlyWhereThatComputesTheSame) {
-  const Json softmax = make_model(tiny("softmax"), 1)->hugging_face_config();
+  const Json softmax = hugging_face_config(tiny("softmax")).config;
   EXPECT_EQ(softmax["model_type"], "roberta");
   EXPECT_FALSE(softmax.contains("attn_implementation"));
-  EXPECT_EQ(make_model(tiny("ssa"), 1)->hugging_face_config()["attn_implementation"], "ssa");
+  EXPECT_EQ(hugging_face_config(tiny("ssa")).config["attn_implementation"], "ssa");
   ModelConfig causal = tiny("softmax");
   causal.causal = true;
-  EXPECT_TRUE(make_model(causal, 1)->hugging_face_config().is_null());
+  EXPECT_TRUE(hugging_face_config(causal).config.is_null());
+  EXPECT_EQ(hugging_face_config(causal).why_not, "RobertaForMaskedLM is not causal");
 }
 
 TEST(Encoder, BabyBertaHasItsSize) {
@@ -294,7 +297,7 @@ TEST(Encoder, BabyBertaHasItsSize) {
   // 256² + 256 + 8192, and norms of 2·256.
   EXPECT_EQ(count, 8192 * 256 + 130 * 256 + 2 * 256 + 8 * (12 * 256 * 256 + 13 * 256) + 256 * 256 +
                        256 + 8192 + 2 * 2 * 256);
-  EXPECT_EQ(model->hugging_face_config()["max_position_embeddings"], 130);
+  EXPECT_EQ(hugging_face_config(config).config["max_position_embeddings"], 130);
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ std::string error_of(Model& model, const ModelInput& input) {
 }
 
 class Decoders : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Presets, Decoders, testing::Values("gpt2-tiny", "nemotron-tiny"));
+INSTANTIATE_TEST_SUITE_P(Presets, Decoders,
+                         testing::Values("gpt2-tiny", "nemotron-tiny", "llama-tiny"));
 
 TEST_P(Decoders, WithTheCacheEveryScoreGivesWhatItGivesWithout) {
   for (const ScoreInfo& score : scores()) {
@@ -71,9 +72,7 @@ TEST_P(Decoders, LossesAreThoseOfTheLogits) {
   const ModelConfig config = tiny(GetParam());
   const auto model = make_model(config, 1);
   const auto ids = some_ids({3, 11}), targets = some_ids({33}, 2);
-  ModelInput input(ids);
-  input.targets = targets;
-  const auto losses = model->forward(input);
+  const auto losses = model->losses(model->hidden(ids), targets);
   const auto expected = torch::cross_entropy_loss(model->forward(ids).flatten(0, 1), targets, {},
                                                   at::Reduction::None);
   EXPECT_TRUE(torch::allclose(losses, expected, 1e-5, 1e-6));
@@ -89,20 +88,19 @@ TEST_P(Decoders, WantedTokensAreRowsOfAll) {
 }
 
 TEST_P(Decoders, RecomputingBlocksChangesNothingWithDropoutAndInBfloat16) {
-  for (const char* precision : {"float32", "bfloat16"}) {
+  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
     ModelConfig config = tiny(GetParam());
     config.dropout = 0.2;
     const auto run = [&](bool recompute) {
       const auto model = make_model(config, 1);
       model->train();
       model->recompute_blocks(recompute);
-      ModelInput input(some_ids({2, 16}));
-      input.targets = some_ids({32}, 2);
+      const auto ids = some_ids({2, 16}), targets = some_ids({32}, 2);
       torch::manual_seed(3);
       torch::Tensor loss;
       {
         const Autocast autocast(precision);
-        loss = model->forward(input).mean();
+        loss = model->losses(model->hidden(ids), targets).mean();
       }
       loss.backward();
       std::vector<torch::Tensor> out = {loss.detach(), torch::rand({1})};  // and the generator
@@ -114,7 +112,7 @@ TEST_P(Decoders, RecomputingBlocksChangesNothingWithDropoutAndInBfloat16) {
     };
     const auto kept = run(false), recomputed = run(true);
     for (std::size_t i = 0; i < kept.size(); ++i) {
-      EXPECT_TRUE(torch::equal(kept[i], recomputed[i])) << precision << " " << i;
+      EXPECT_TRUE(torch::equal(kept[i], recomputed[i])) << name_of(precision) << " " << i;
     }
   }
 }
@@ -132,12 +130,18 @@ TEST_P(Decoders, RefuseWhatTheyCannotRead) {
             "[3]");
   EXPECT_EQ(error_of(*model, {some_ids({3}), torch::tensor({0, 2}, torch::kLong)}),
             "model: cu_lengths must rise from 0 to the number of tokens, 3, but go from 0 to 2");
-  ModelInput input(some_ids({1, 3}));
-  input.targets = torch::tensor({1, 2}, torch::kLong);
-  EXPECT_EQ(error_of(*model, input),
+  const auto error_with = [&](const torch::Tensor& targets) -> std::string {
+    try {
+      model->losses(model->hidden(some_ids({1, 3})), targets);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error_with(torch::tensor({1, 2}, torch::kLong)),
             "model: targets must be int64, one for each of 3 tokens, not Long of shape [2]");
-  input.targets = torch::tensor({1, 2, -1}, torch::kLong);
-  EXPECT_EQ(error_of(*model, input), "model: target -1 at [2], but model.vocabulary = 256");
+  EXPECT_EQ(error_with(torch::tensor({1, 2, -1}, torch::kLong)),
+            "model: target -1 at [2], but model.vocabulary = 256");
 }
 
 TEST(LinearCrossEntropy, EqualsTheLossOfAllLogitsOverSeveralPieces) {
@@ -174,7 +178,7 @@ TEST(LinearCrossEntropy, UnderAutocastOnlyTheProductsAreNarrow) {
   const auto exact = linear_cross_entropy(hidden, table, targets);
   torch::Tensor narrow;
   {
-    const Autocast autocast("bfloat16");
+    const Autocast autocast(Precision::bfloat16);
     narrow = linear_cross_entropy(hidden, table, targets);
   }
   EXPECT_EQ(narrow.scalar_type(), torch::kFloat32);
@@ -190,14 +194,29 @@ TEST(LinearCrossEntropy, UnderAutocastOnlyTheProductsAreNarrow) {
   }
 }
 
+ModelConfig rotary(double share, const Settings& more = {}) {
+  Settings settings = {{"model", "preset", "llama-tiny", "test"},
+                       {"model", "rotary_share", share, "test"}};
+  settings.insert(settings.end(), more.begin(), more.end());
+  return make_config(settings, "test").model;  // heads of 8 dimensions
+}
+
 TEST(Rotary, TurnsOnlyItsShareOfAHead) {
-  const Rotation rotation = RotaryTable(10, 4).at(3, 2, torch::kFloat32);
+  const Rotation rotation =
+      Rotary(rotary(0.5)).at(torch::tensor({3, 4}, torch::kLong), torch::kFloat32);
   const auto heads = torch::randn({1, 2, 1, 8});
   const auto turned = rotate(heads, rotation);
   EXPECT_TRUE(torch::equal(turned.narrow(-1, 4, 4), heads.narrow(-1, 4, 4)));
   EXPECT_FALSE(torch::equal(turned.narrow(-1, 0, 4), heads.narrow(-1, 0, 4)));
-  const auto at = RotaryTable(10, 4).at(torch::tensor({3, 4}, torch::kLong), torch::kFloat32);
-  EXPECT_TRUE(torch::equal(rotate(heads, at), turned));
+}
+
+TEST(Rotary, LinearScalingIsThePositionDivided) {
+  const auto linear = rotary(1.0, {{"model", "rotary_scaling", "linear", "test"},
+                                   {"model", "rotary_factor", 4.0, "test"}});
+  const auto at = [](const ModelConfig& config, std::int64_t position) {
+    return Rotary(config).at(torch::tensor({position}, torch::kLong), torch::kFloat64);
+  };
+  EXPECT_TRUE(torch::allclose(at(linear, 12).sine, at(rotary(1.0), 3).sine, 1e-12, 1e-12));
 }
 
 }  // namespace

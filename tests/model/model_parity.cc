@@ -7,8 +7,9 @@
 // name; "inputs" and "targets": (batch, tokens, 1) and (batch, points) of the task, or token ids
 // (batch, tokens) and the ids to predict, −100 where nothing is; "cu_lengths" where ids are packed.
 // OUT: "output", "gradient.NAME" of every trained weight, and "losses" of train.steps optimizer
-// steps on that one batch. Without inputs: the initial weights by name. With metadata "checkpoint":
-// the weights as the checkpoint of step 0 of the run folder it names, and nothing in OUT.
+// steps on that one batch; with metadata "forward" the output alone. Without inputs: the initial
+// weights by name. With metadata "checkpoint": the weights as the checkpoint of step 0 of the run
+// folder it names, and nothing in OUT.
 #include <torch/torch.h>
 
 #include <cstdlib>
@@ -60,7 +61,7 @@ void add_gradients(const ssa::Model& model, TensorFile& out) {
 /// loss(output, targets): the task's, of token ids the mean cross-entropy over the targets.
 std::function<torch::Tensor(const torch::Tensor&, const torch::Tensor&)> loss_of(
     const ssa::Config& config) {
-  if (config.model.input == "tokens") {
+  if (config.model.input == ssa::InputKind::tokens) {
     return [](const torch::Tensor& output, const torch::Tensor& targets) {
       return torch::cross_entropy_loss(output.flatten(0, -2), targets.flatten(), {},
                                        at::Reduction::Mean, /*ignore_index=*/-100);
@@ -82,8 +83,13 @@ TensorFile run(const TensorFile& in) {
 
   copy_weights(in, *model);
   model->eval();
-  ssa::Optimizer optimizer(config.train, *model);
   TensorFile out;
+  if (in.metadata.contains("forward")) {
+    const torch::NoGradGuard no_grad;
+    out.tensors.emplace_back("output", model->forward(in.find("inputs")));
+    return out;
+  }
+  ssa::Optimizer optimizer(config.train, *model);
   if (in.metadata.contains("checkpoint")) {
     ssa::save_checkpoint(in.metadata.at("checkpoint"), {}, *model, optimizer);
     return out;

@@ -64,6 +64,29 @@ TEST(ScoreParameters, SoftplusKeepsTheLowerBoundWhateverTheWeight) {
   }
 }
 
+TEST(ScoreParameters, NoWeightRoundsOntoTheEdgeOfTheRange) {
+  for (const ScoreInfo& score : scores()) {
+    for (const ParamInfo& parameter : score.params) {
+      for (const auto how : {Parametrisation::softplus, Parametrisation::exp}) {
+        for (const auto type : {torch::kFloat32, torch::kFloat64}) {
+          auto stored = torch::tensor({-1e4, -800.0, -110.0, -17.0, 0.0, 80.0, 1e4},
+                                      torch::TensorOptions(type))
+                            .requires_grad_();
+          const auto values = parameter_value(how, parameter, stored);
+          EXPECT_EQ(values.scalar_type(), type);
+          for (std::int64_t i = 0; i < values.numel(); ++i) {
+            EXPECT_TRUE(parameter.allows(values[i].item<double>()))
+                << score.name << ' ' << parameter.name << ' ' << values[i].item<double>();
+          }
+          values.slice(0, 0, 5).sum().backward();  // a weight at the edge can come back
+          EXPECT_TRUE(torch::isfinite(stored.grad()).all().item<bool>());
+          EXPECT_GE(stored.grad()[3].item<double>(), 1e-9) << score.name;
+        }
+      }
+    }
+  }
+}
+
 TEST(ScoreParameters, GradientIsThatOfTheParametrisation) {
   const ParamInfo n = find_score("ssa").params[0];
   const double w = 0.37, step = 1e-6;
@@ -81,7 +104,7 @@ TEST(ScoreParameters, GradientIsThatOfTheParametrisation) {
 TEST(ScoreParameters, FrozenOnesAreWeightsButNotParameters) {
   ModelConfig config = tiny("ssa");
   config.score_frozen = {"b"};
-  config.score_share = "layer";
+  config.score_share = ScoreShare::layer;
   config.score_initial = {2.0, 0.25};
   NumberDecoder model(config);
   const auto parameters = model.named_parameters();

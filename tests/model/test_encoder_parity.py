@@ -1,4 +1,5 @@
-"""The C++ encoder against Hugging Face's RobertaForMaskedLM on the same weights; its checkpoints there."""
+"""The C++ encoder against Hugging Face's RobertaForMaskedLM and BertForMaskedLM on the same weights; its checkpoints
+there."""
 
 import pytest
 import ssa_attention
@@ -14,7 +15,14 @@ from parity import (
     run_program,
 )
 from torch.nn.functional import cross_entropy
-from transformers import AttentionInterface, AttentionMaskInterface, RobertaConfig, RobertaForMaskedLM
+from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
+    BertConfig,
+    BertForMaskedLM,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
 from transformers.masking_utils import eager_mask
 
 PAD, VOCABULARY, LONGEST = 1, 128, 32
@@ -94,6 +102,45 @@ def hugging_face(config: dict):
         return torch.func.functional_call(model, inner, kwargs=kwargs).logits
 
     return forward
+
+
+def bert() -> BertForMaskedLM:
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128}
+    sizes |= {"vocab_size": VOCABULARY, "max_position_embeddings": LONGEST, "type_vocab_size": 2, "hidden_act": "relu"}
+    return BertForMaskedLM(
+        BertConfig(**sizes, pad_token_id=PAD, layer_norm_eps=1e-5, attn_implementation="eager")
+    ).eval()
+
+
+def bert_config() -> dict:
+    """Its positions count from 0 whatever the padding's id is, and its head has the blocks' activation."""
+    return make_config(preset="bert-tiny", pad_id=PAD, activation="relu")
+
+
+def bert_inputs(data):
+    return {"input_ids": data["inputs"], "attention_mask": (data["inputs"] != PAD).long()}
+
+
+def test_bert_has_hugging_faces_names_and_shapes(tmp_path):
+    theirs = {name: tuple(p.shape) for name, p in bert().named_parameters()}
+    assert {name: tuple(w.shape) for name, w in initial_weights(tmp_path, bert_config()).items()} == theirs
+
+
+def test_bert_equals_hugging_face(tmp_path):
+    model = bert()
+
+    def forward(weights, inputs):
+        model.to(next(iter(weights.values())).dtype)
+        return torch.func.functional_call(
+            model, weights, kwargs=bert_inputs({"inputs": inputs}), tie_weights=True
+        ).logits
+
+    check_parity(tmp_path, forward, loss_of, make_data, bert_config())
+
+
+def test_a_checkpoint_of_bert_loads_in_hugging_face(tmp_path):
+    model = check_checkpoint(tmp_path, bert_config(), make_data, BertForMaskedLM, bert_inputs)
+    assert (model.config.hidden_act, model.config.pad_token_id) == ("relu", PAD)
 
 
 def test_names_and_shapes_are_hugging_faces(tmp_path):

@@ -10,7 +10,7 @@ namespace {
 
 Config config_for(const std::string& task) {
   Config config;
-  config.task.name = task;
+  config.task.name = *find_choice<TaskName>(task);
   config.train.batch = 8;
   config.train.seed = 3;
   return config;

@@ -115,7 +115,6 @@ TEST_F(LanguageTaskTest, DocumentsApartAreSequencesOfTheirOwn) {
   EXPECT_EQ(values(batch.inputs.cu_lengths), (std::vector<std::int64_t>{0, 4, 6, 8}));
   EXPECT_EQ(values(batch.targets), (std::vector<std::int64_t>{11, 12, 13, 14, 15, kEnd, 20, kEnd}));
   EXPECT_FALSE(batch.inputs.wanted.defined());
-  EXPECT_TRUE(torch::equal(batch.inputs.targets, batch.targets));
 }
 
 TEST_F(LanguageTaskTest, AnEndAtEitherEndOfASequenceLeavesNoEmptyOne) {
@@ -164,7 +163,7 @@ TEST_F(LanguageTaskTest, LossIsTheMeanOfTheModelsCrossEntropies) {
   const Batch batch = task.training_batch(0, 0);
   const auto logits = model->forward({batch.inputs.tokens, batch.inputs.cu_lengths});
   const auto expected = torch::cross_entropy_loss(logits, batch.targets);
-  const auto loss = task.loss(model->forward(batch.inputs), batch);
+  const auto loss = task.loss(task.output(*model, batch), batch);
   EXPECT_NEAR(loss.item<double>(), expected.item<double>(), 1e-5);
 }
 

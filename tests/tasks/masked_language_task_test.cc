@@ -31,10 +31,10 @@ class MaskedLanguageTest : public testing::Test {
     fs::create_directories(folder_);
     write("tokenizer.json", small_tokenizer().dump());
     write("dev.txt", "d e f\ng h i\n");
-    config_.task.name = "mlm";
+    config_.task.name = TaskName::mlm;
     config_.task.tokenizer = (folder_ / "tokenizer.json").string();
     config_.task.validation_text = {(folder_ / "dev.txt").string()};
-    config_.model.input = "tokens";
+    config_.model.input = InputKind::tokens;
     config_.model.causal = false;
     config_.model.vocabulary = 263;
     config_.model.pad_id = 262;
@@ -79,12 +79,12 @@ class MaskedLanguageTest : public testing::Test {
 
 // A letter is two tokens here: the space before it and itself.
 TEST_F(MaskedLanguageTest, TheNumberOfPatternsIsThatOfTheSource) {
-  const MaskingRecipe recipe = masking_recipe("babyberta");
+  const MaskingRecipe recipe = masking_recipe(Masking::babyberta);
   const std::map<std::int64_t, std::int64_t> expected = {{0, 0}, {1, 1},  {2, 1},   {3, 3},
                                                          {4, 6}, {5, 10}, {100, 10}};
   for (const auto& [maskable, patterns] : expected) EXPECT_EQ(recipe.patterns(maskable), patterns);
   EXPECT_EQ(task("a b c\nhe he he\nx y\n").views(), 10 + 3);
-  config_.task.masking = "roberta";
+  config_.task.masking = Masking::roberta;
   EXPECT_EQ(task("a b c\nhe he he\nx y\n").views(), 2);
 }
 
@@ -100,7 +100,7 @@ TEST_F(MaskedLanguageTest, APassShowsEveryViewOnce) {
     ASSERT_EQ(counts.size(), 2u);
     EXPECT_EQ((counts[{kBegin, 261, 261, 261, kEnd}]), 3);
     // In the file's order the ten views of the first sentence come first.
-    if (config_.task.order == "file") {
+    if (config_.task.order == TextOrder::file) {
       for (int i = 0; i < 10; ++i) EXPECT_EQ(shown[i], shown[0]);
       EXPECT_EQ(shown[10], (std::vector<std::int64_t>{kBegin, 261, 261, 261, kEnd}));
     }
@@ -109,7 +109,7 @@ TEST_F(MaskedLanguageTest, APassShowsEveryViewOnce) {
 
 TEST_F(MaskedLanguageTest, PatternsComeAgainInTheNextPassForBabybertaAndNotForRoberta) {
   config_.train.batch = 10;
-  config_.task.order = "file";
+  config_.task.order = TextOrder::file;
   for (const bool drawn_before : {true, false}) {
     config_.task.masking = drawn_before ? "babyberta" : "roberta";
     const MaskedLanguageTask made = task("a b c d e f g h i j k l\n");
@@ -223,7 +223,7 @@ TEST_F(MaskedLanguageTest, SaysWhatItRead) {
 TEST_F(MaskedLanguageTest, RefusesWhatDoesNotFit) {
   task("a b c\n");
   Config other = config_;
-  other.model.input = "scalar";
+  other.model.input = InputKind::scalar;
   EXPECT_NE(error_of(other).find("reads token ids in both directions"), std::string::npos);
   other = config_;
   other.model.vocabulary = 262;

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <cmath>
+
 #include "fake_model.h"
 
 namespace ssa {
@@ -23,6 +24,10 @@ class TwoParameters : public test::FakeModel {
     return {{"matrix", matrix}, {"vector", vector}};
   }
   bool decays(const std::string& name) const override { return name == "matrix"; }
+  std::vector<std::int64_t> matrix_columns(const std::string& name) const override {
+    return name == "matrix" ? std::vector<std::int64_t>{3, 2} : std::vector<std::int64_t>{};
+  }
+  bool is_score_parameter(const std::string& name) const override { return name == "vector"; }
 
   /// A loss whose gradients differ in size and change from step to step.
   void backward(int step) {
@@ -73,9 +78,9 @@ double largest_error(const torch::Tensor& value, const torch::Tensor& truth) {
 }
 
 template <class Optim, class Options>
-void expect_as_good_as_torch(const std::string& name) {
+void expect_as_good_as_torch(OptimizerKind kind) {
   TrainConfig config;
-  config.optimizer = name;
+  config.optimizer = kind;
   config.learning_rate = 0.05;
   config.weight_decay = 0.1;
   const std::vector<torch::Tensor> truth = torch_after_ten<Optim, Options>(config, torch::kFloat64);
@@ -89,16 +94,16 @@ void expect_as_good_as_torch(const std::string& name) {
 }
 
 TEST(Optimizer, AdamIsAsGoodAsTorchs) {
-  expect_as_good_as_torch<torch::optim::Adam, torch::optim::AdamOptions>("adam");
+  expect_as_good_as_torch<torch::optim::Adam, torch::optim::AdamOptions>(OptimizerKind::adam);
 }
 
 TEST(Optimizer, AdamWIsAsGoodAsTorchs) {
-  expect_as_good_as_torch<torch::optim::AdamW, torch::optim::AdamWOptions>("adamw");
+  expect_as_good_as_torch<torch::optim::AdamW, torch::optim::AdamWOptions>(OptimizerKind::adamw);
 }
 
 TEST(Optimizer, WithoutBiasCorrectionFirstStepIsTheFormula) {
   TrainConfig config;
-  config.optimizer = "adamw";
+  config.optimizer = OptimizerKind::adamw;
   config.bias_correction = false;
   TwoParameters model(torch::kFloat64);
   const torch::Tensor before = model.matrix.detach().clone();
@@ -110,6 +115,85 @@ TEST(Optimizer, WithoutBiasCorrectionFirstStepIsTheFormula) {
   const torch::Tensor expected =
       before - 0.1 * 0.1 * gradient / ((0.001 * gradient * gradient).sqrt() + 1e-8);
   EXPECT_TRUE(torch::allclose(model.matrix.detach(), expected, 1e-12, 0));
+}
+
+/// What five Newton-Schulz steps make of a matrix, by its singular values.
+torch::Tensor by_singular_values(const torch::Tensor& matrix) {
+  auto [u, s, v] = torch::linalg_svd(matrix, /*full_matrices=*/false);
+  s = s / matrix.norm();
+  for (int i = 0; i < 5; ++i) s = 3.4445 * s - 4.7750 * s.pow(3) + 2.0315 * s.pow(5);
+  return torch::mm(u * s, v);
+}
+
+TEST(Optimizer, MuonsMatricesAreOrthogonalizedOneByOne) {
+  TrainConfig config;
+  config.optimizer = OptimizerKind::muon;
+  config.weight_decay = 0.1;
+  TwoParameters model(torch::kFloat64), adamw(torch::kFloat64);
+  Optimizer optimizer(config, model);
+  torch::Tensor expected = model.matrix.detach().clone(), momentum = torch::zeros_like(expected);
+  for (int step = 0; step < 3; ++step) {
+    optimizer.zero_gradients();
+    model.backward(step);
+    const torch::Tensor gradient = model.matrix.grad().clone();
+    momentum = 0.95 * momentum + 0.05 * gradient;
+    const torch::Tensor direction = 0.05 * gradient + 0.95 * momentum;
+    expected = expected * (1 - 0.01 * 0.1) -
+               0.01 * 0.2 * std::sqrt(7.0) *
+                   torch::cat({by_singular_values(direction.narrow(1, 0, 3)),
+                               by_singular_values(direction.narrow(1, 3, 2))},
+                              1);
+    optimizer.step(0.01);
+  }
+  EXPECT_TRUE(torch::allclose(model.matrix.detach(), expected, 1e-9, 1e-12));
+  // The rest is AdamW's, without decay.
+  TrainConfig other = config;
+  other.optimizer = OptimizerKind::adamw;
+  Optimizer beside(other, adamw);
+  for (int step = 0; step < 3; ++step) {
+    beside.zero_gradients();
+    adamw.backward(step);
+    beside.step(0.01);
+  }
+  EXPECT_TRUE(model.vector.equal(adamw.vector));
+  TensorFile kept;
+  optimizer.save(kept);
+  ASSERT_EQ(kept.tensors.size(), 3);
+  EXPECT_EQ(kept.tensors[0].first, "momentum.matrix");
+  EXPECT_EQ(kept.tensors[1].first, "first_moment.vector");
+  EXPECT_EQ(kept.tensors[2].first, "second_moment.vector");
+}
+
+TEST(Optimizer, OrthogonalizedHasSingularValuesNearOne) {
+  torch::manual_seed(2);
+  for (const auto& [rows, columns] : {std::pair(40, 24), std::pair(24, 40), std::pair(32, 32)}) {
+    const torch::Tensor made = orthogonalized(torch::randn({rows, columns}));
+    EXPECT_EQ(made.sizes(), (std::vector<std::int64_t>{rows, columns}));
+    const torch::Tensor values = torch::linalg_svdvals(made, {});
+    EXPECT_LT(values.max().item<double>(), 1.25);
+    EXPECT_GT(values.median().item<double>(), 0.65);
+  }
+  EXPECT_TRUE(orthogonalized(torch::zeros({3, 2})).equal(torch::zeros({3, 2})));
+}
+
+TEST(Optimizer, ScoresHaveTheirOwnLearningRateAndMayBeHeld) {
+  TrainConfig config;
+  config.learning_rate = 0.1;
+  config.score_learning_rate = 0.3;
+  TwoParameters model(torch::kFloat64), plain(torch::kFloat64);
+  TrainConfig faster = config;
+  faster.score_learning_rate = 0;
+  Optimizer own(config, model), same(faster, plain);
+  for (auto* one : {&model, &plain}) one->backward(0);
+  own.step(0.05);  // half of the course: scores have 0.15
+  same.step(0.15);
+  EXPECT_TRUE(torch::allclose(model.vector.detach(), plain.vector.detach(), 1e-12, 0));
+  EXPECT_FALSE(model.matrix.equal(plain.matrix));
+  const torch::Tensor before = model.vector.detach().clone();
+  model.backward(1);
+  own.drop_score_gradients();
+  own.step(0.05);
+  EXPECT_TRUE(model.vector.equal(before));
 }
 
 TEST(Optimizer, ClippingScalesToTheLimitAndReportsTheNorm) {

@@ -34,7 +34,7 @@ def same(a, b):
 
 
 @pytest.mark.parametrize("together", ["apart", "across"])
-@pytest.mark.parametrize("preset", ["nemotron-tiny", "gpt2-tiny"])
+@pytest.mark.parametrize("preset", ["nemotron-tiny", "gpt2-tiny", "llama-tiny"])
 def test_it_learns(language, preset, together):
     ssa = language(documents())
     ssa("train", "config.toml", "--out", "run", "--quiet", "--documents", together, "--preset", preset)
@@ -46,12 +46,27 @@ def test_it_learns(language, preset, together):
     assert "documents" in (ssa.folder / "run/log.txt").read_text()
 
 
-def test_a_resumed_run_equals_one_that_was_not_stopped(language):
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_a_resumed_run_equals_one_that_was_not_stopped(language, optimizer):
     ssa = language(documents())
-    ssa("train", "config.toml", "--out", "whole", "--quiet")
-    ssa("train", "config.toml", "--out", "parts", "--quiet", "--stop-at", "17")  # in the middle of a pass
-    ssa("train", "config.toml", "--out", "parts", "--quiet", "--resume")
+    flags = ["config.toml", "--quiet", "--optimizer", optimizer]
+    ssa("train", *flags, "--out", "whole")
+    ssa("train", *flags, "--out", "parts", "--stop-at", "17")  # in the middle of a pass
+    ssa("train", *flags, "--out", "parts", "--resume")
     assert same(weights(ssa, "whole"), weights(ssa, "parts"))
+    validation = [line["validation"]["loss"] for line in lines(ssa, "whole") if "validation" in line]
+    assert validation[-1] < 1.6
+
+
+def test_a_checkpoint_without_config_says_why(language):
+    ssa = language(documents())
+    ssa("train", "config.toml", "--out", "run", "--quiet", "--dropout", 0.1, "--steps", 1)
+    assert not (ssa.folder / "run/checkpoints/step-1/config.json").exists()
+    log = (ssa.folder / "run/log.txt").read_text()
+    assert "checkpoints have no config.json of Hugging Face: NemotronForCausalLM drops attention weights out" in log
+    ssa("train", "config.toml", "--out", "plain", "--quiet", "--steps", 1)
+    assert (ssa.folder / "plain/checkpoints/step-1/config.json").exists()
+    assert "no config.json" not in (ssa.folder / "plain/log.txt").read_text()
 
 
 def test_recomputing_blocks_and_accumulating_batches_change_nothing_but_rounding(language):

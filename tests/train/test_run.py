@@ -136,14 +136,17 @@ def test_frozen_parameters_stay(ssa, tiny):
 
 
 @pytest.mark.parametrize(
-    "score, where",
+    "score, parametrisation, where",
     [
-        ("softmax", r"loss \S*nan, .*; first not finite: attention weights of layer [01]"),
-        ("ssa", r".*; out of range: layer \d+: [nb] = \S+"),
+        ("softmax", "softplus", r"loss \S*nan, .*; first not finite: attention weights of layer [01]"),
+        ("ssa", "softplus", r"loss \S*nan, .*; first not finite: .*"),
+        ("ssa", "raw", r".*; out of range: layer \d+: [nb] = \S+, which must be finite and > 0"),
+        ("sigmoid", "raw", r"loss \S*nan, .*; first not finite: .*"),
     ],
 )
-def test_divergence_stops_the_run_and_keeps_the_last_good_checkpoint(ssa, tiny, score, where):
+def test_divergence_stops_the_run_and_keeps_the_last_good_checkpoint(ssa, tiny, score, parametrisation, where):
     huge = ["--learning-rate", 1e30, "--checkpoint-interval", 1, "--score", score]
+    huge += ["--parametrisation", parametrisation]
     error = ssa("train", tiny, "--out", "run", *huge, code=1).stderr
     stop = re.fullmatch(
         rf"ssa: run: stopped in step (\d+) at learning rate 1e\+30: {where}; "

