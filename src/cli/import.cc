@@ -6,9 +6,11 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include "cli/command.h"
 #include "files/durable_files.h"
+#include "files/terminal.h"
 #include "model/hugging_face/config.h"
 #include "model/hugging_face/weights.h"
 #include "run/run_folder.h"
@@ -69,11 +71,20 @@ void import_checkpoint(const ImportArguments& arguments) {
   const auto model = make_model(config.model, static_cast<std::uint64_t>(config.train.seed));
   load_foreign_weights(weights, read_safetensors(weights).tensors, *model);
   const std::int64_t parameters = count_parameters(*model);
-  const fs::path out = arguments.out.has_filename() ? arguments.out : arguments.out.parent_path();
-  const Run run = create_run(out, out.filename().string(), config, parameters, 1, data);
-  const Optimizer optimizer(config.train, *model);
-  save_checkpoint(run.folder, {}, *model, optimizer);
-  fmt::print("{}: {} parameters of {}; tokenizer {}\n", run.folder.string(), parameters,
+  const RunLock lock(arguments.out);
+  const Run run = create_run(
+      arguments.out, config,
+      {.name = run_name(arguments.out), .parameters = parameters, .processes = 1, .data = data});
+  try {
+    save_checkpoint(run.folder, {}, *model, Optimizer(config.train, *model));
+  } catch (...) {  // a run without a checkpoint would be in the way of the next try
+    std::error_code ignored;
+    for (const char* part : {"run.json", "checkpoints", "evals"}) {
+      fs::remove_all(run.folder / part, ignored);
+    }
+    throw;
+  }
+  print("{}: {} parameters of {}; tokenizer {}\n", run.folder.string(), parameters,
              weights.string(), config.task.tokenizer.empty() ? "none" : config.task.tokenizer);
 }
 

@@ -73,9 +73,9 @@ void Optimizer::step(double learning_rate) {
   }
 }
 
-std::string Optimizer::first_weight_not_finite() const {
-  const auto found =
-      std::ranges::find_if(items_, [](const Item& i) { return !finite(i.parameter); });
+std::string Optimizer::first_moment_not_finite() const {
+  const auto found = std::ranges::find_if(
+      items_, [](const Item& i) { return !finite(i.first) || !finite(i.second); });
   return found == items_.end() ? "" : found->name;
 }
 
@@ -102,6 +102,10 @@ void Optimizer::load(const TensorFile& content, std::int64_t steps_done, const s
       throw std::runtime_error(
           fmt::format("{}: \"{}\" is missing or not of shape {}", file, name,
                       fmt::join(moment.sizes().begin(), moment.sizes().end(), " x ")));
+    }
+    if (!finite(stored)) {
+      throw std::runtime_error(
+          fmt::format("{}: \"{}\" holds numbers that are not finite", file, name));
     }
     moment.copy_(stored);
   };

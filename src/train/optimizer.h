@@ -27,9 +27,9 @@ class Optimizer {
   /// One update. Parameters without a gradient stay as they are.
   void step(double learning_rate);
 
-  /// The first parameter, in the model's order, whose weight or gradient holds a number that is not
+  /// The first parameter, in the model's order, whose moments or gradient hold a number that is not
   /// finite; "" if there is none.
-  std::string first_weight_not_finite() const;
+  std::string first_moment_not_finite() const;
   std::string first_gradient_not_finite() const;
 
   /// First and second moments, in the model's order.

@@ -52,7 +52,8 @@ class MinimalPairs : public testing::Test {
                                        const std::vector<Paradigm>& paradigms, SentenceScore score,
                                        std::int64_t max_positions = 100) {
     FixedModel model(logits);
-    auto results = evaluate_minimal_pairs(model, *tokenizer_, max_positions, paradigms, score);
+    auto results = evaluate_minimal_pairs(model, *tokenizer_, max_positions, paradigms, score,
+                                          rounding_of("float32"));
     asked_ = model.asked_;
     read_ = model.read_;
     return results;
@@ -101,7 +102,7 @@ TEST_F(MinimalPairs, HolisticIsTheMeanOverAllTokensAndTheLowerOneWins) {
   EXPECT_EQ(results[0].right, 1);  // the second pair is wrong, the third a tie
   EXPECT_EQ(results[0].ties, 1);
   EXPECT_EQ(results[0].accuracy(), 50.0);
-  EXPECT_NEAR(results[0].standard_error(), 100 * std::sqrt((1.25 / 3 - 0.25) / 3), 1e-12);
+  EXPECT_NEAR(results[0].standard_error(), 100 * std::sqrt((1.25 / 3 - 0.25) / 2), 1e-12);
   EXPECT_EQ(results[1].accuracy(), 100.0);
   // Five different sentences of 3 or 4 tokens, each once.
   EXPECT_EQ(asked_, 4 + 4 + 3 + 3 + 4 + 4);
