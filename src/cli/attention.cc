@@ -97,8 +97,7 @@ void write_maps(const AttentionArguments& arguments) {
     }
     maps.push_back(std::move(map));
     print("{}: score {}, step {}: {} layers of {} heads\n", run.folder.string(),
-               run.config.model.score, loaded.step, run.config.model.layers,
-               run.config.model.heads);
+          run.config.model.score, loaded.step, run.config.model.layers, run.config.model.heads);
     std::fflush(stdout);
   }
   const Json out = {{"schema", 1},
@@ -113,7 +112,7 @@ void write_maps(const AttentionArguments& arguments) {
   // In one line: indented, each of the many weights would stand on a line of its own.
   write_file(file, json_text(out) + "\n");
   print("Weights: {}\nPage: python -m ssa_attention.report.attention {}\n", file.string(),
-             arguments.out.string());
+        arguments.out.string());
 }
 
 }  // namespace

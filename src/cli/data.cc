@@ -48,9 +48,9 @@ class ProgressLine {
     if (seconds < next_) return;
     next_ = seconds + (terminal_ ? 0.1 : 60);
     const double megabytes = static_cast<double>(done.text_bytes) / 1e6;
-    const std::string line = fmt::format(
-        "{:.1f} MB of text, {:.2f} MB/s, {:.1f} M tokens, {} of {} files", megabytes,
-        megabytes / seconds, static_cast<double>(done.tokens) / 1e6, done.files, files);
+    const std::string line =
+        fmt::format("{:.1f} MB of text, {:.2f} MB/s, {:.1f} M tokens, {} of {} files", megabytes,
+                    megabytes / seconds, static_cast<double>(done.tokens) / 1e6, done.files, files);
     terminal_ ? redraw(line) : print_error_text(line + "\n");
   }
   void clear() const { redraw(""); }
@@ -68,8 +68,8 @@ void show_left_out(const Json& inputs) {
     const auto bad = input.at("bad").get<std::int64_t>();
     const auto empty = input.at("empty").get<std::int64_t>();
     if (bad + empty == 0) continue;
-    print("{}: left out {} and {}\n", input.at("file").get<std::string>(),
-               counted(bad, "bad line"), counted(empty, "empty document"));
+    print("{}: left out {} and {}\n", input.at("file").get<std::string>(), counted(bad, "bad line"),
+          counted(empty, "empty document"));
   }
 }
 
@@ -86,7 +86,7 @@ int tokenize(const TokenizeOptions& options) {
   line.clear();
   if (!finished) {
     print("stopped; the same command goes on: finished files are kept in {}.parts\n",
-               options.out.string());
+          options.out.string());
     return 128 + signals.received();
   }
   const double seconds = line.seconds();
@@ -95,10 +95,10 @@ int tokenize(const TokenizeOptions& options) {
   show_left_out(record.at("inputs"));
   const Json& held_out = record.at("held_out");
   print("{}: {}; held out: {}; {} of {} read, {:.1f} MB of text in {:.1f} s, {:.2f} MB/s\n",
-             options.out.string(), counted(record.at("training")),
-             held_out.is_null() ? "nothing" : counted(held_out), done.files,
-             counted(static_cast<std::int64_t>(options.files.size()), "file"), megabytes, seconds,
-             megabytes / seconds);
+        options.out.string(), counted(record.at("training")),
+        held_out.is_null() ? "nothing" : counted(held_out), done.files,
+        counted(static_cast<std::int64_t>(options.files.size()), "file"), megabytes, seconds,
+        megabytes / seconds);
   return 0;
 }
 

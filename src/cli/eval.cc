@@ -47,7 +47,7 @@ std::vector<EvalSuite> suites(CLI::App& app) {
 
 struct EvalArguments {
   fs::path run;
-  std::string suite;  ///< empty: the first one for the run's task
+  std::string suite;              ///< empty: the first one for the run's task
   std::string tokenizer, merges;  ///< empty: the run's
   std::optional<std::int64_t> checkpoint;
   std::vector<EvalSuite> suites;
@@ -85,7 +85,8 @@ const EvalSuite& chosen_suite(const EvalArguments& arguments, const std::string&
   return *found;
 }
 
-/// Where the results go. Throws now, not after the measurements, where nothing can be written there.
+/// Where the results go. Throws now, not after the measurements, where nothing can be written
+/// there.
 fs::path results_file(const fs::path& run_folder, const char* suite) {
   const fs::path folder = run_folder / "evals";
   std::error_code error;
@@ -114,8 +115,8 @@ void evaluate(const EvalArguments& arguments) {
   suite.check(run.config);
   const fs::path file = results_file(run.folder, suite.info->name);
   const LoadedModel loaded = load_model(run, arguments.checkpoint);
-  print("{}: {}, score {}, step {}; suite {}\n", run.folder.string(), task,
-             run.config.model.score, loaded.step, suite.info->name);
+  print("{}: {}, score {}, step {}; suite {}\n", run.folder.string(), task, run.config.model.score,
+        loaded.step, suite.info->name);
   Json out = {{"schema", 1},         {"suite", suite.info->name},
               {"task", task},        {"score", run.config.model.score},
               {"step", loaded.step}, {"score_parameters", score_parameters_json(*loaded.model)}};

@@ -37,8 +37,8 @@ bool shown(const std::string& metric) {
 /// One line per shown metric; the first result's line is preceded by the head of the table.
 void print_result(const IclShiftResult& result, bool first) {
   if (first) {
-    print("\n{:<13} {:>9} {:>6}  {:<22} {:>9} {:>9}", "shift", "value", "points", "metric",
-               "model", "+-");
+    print("\n{:<13} {:>9} {:>6}  {:<22} {:>9} {:>9}", "shift", "value", "points", "metric", "model",
+          "+-");
     for (std::size_t p = 1; p < result.predictors.size(); ++p) {
       print(" {:>13}", result.predictors[p].predictor);
     }
@@ -52,7 +52,7 @@ void print_result(const IclShiftResult& result, bool first) {
   for (std::size_t f = 0; f < model.size(); ++f) {
     if (!shown(model[f].metric)) continue;
     print("{}  {:<22} {:>9.4g} {:>9.2g}", place, model[f].metric, model[f].mean,
-               model[f].standard_error);
+          model[f].standard_error);
     for (std::size_t p = 1; p < result.predictors.size(); ++p) {
       print(" {:>13.4g}", result.predictors[p].figures[f].mean);
     }
@@ -78,9 +78,8 @@ void print_attention(const std::vector<IclShiftResult>& results) {
       heads += 1;
     }
     const bool planted = result.attention.back().mass.has_value();
-    print("{:<13} {:>9} {:>13} {:>9.4f} {:>9.4f}\n", result.shift.name,
-               value_text(result.shift), planted ? fmt::format("{:.4f}", mass / heads) : "",
-               entropy / heads, p_max / heads);
+    print("{:<13} {:>9} {:>13} {:>9.4f} {:>9.4f}\n", result.shift.name, value_text(result.shift),
+          planted ? fmt::format("{:.4f}", mass / heads) : "", entropy / heads, p_max / heads);
   }
 }
 
@@ -113,9 +112,9 @@ Json evaluate(const ShiftArguments& arguments, const Config& config, Model& mode
   const IclTask task = icl_task(config.task.name);
   const IclShiftOptions options = options_for(arguments, config);
   print("{} sequences of data seed {}{}\n", options.sequences, options.data_seed,
-             task == IclTask::linear                ? ""
-             : options.sampler == IclSampler::plain ? ", plain sampler"
-                                                    : ", balanced sampler");
+        task == IclTask::linear                ? ""
+        : options.sampler == IclSampler::plain ? ", plain sampler"
+                                               : ", balanced sampler");
   bool first = true;
   const std::vector<IclShiftResult> results = evaluate_icl_shifts(
       model, config.model.max_positions, task, options, [&](const IclShiftResult& result) {

@@ -115,10 +115,12 @@ void print_rows(const Json& rows, const std::map<std::string, double>& reference
                                    row.at("most").get<double>()),
           reference == references.end() ? "" : fmt::format("{:>11.2f}", reference->second));
   }
-  print("close: pairs whose scores differ by no more than rounding; least - most: the accuracy, "
-        "were all of them wrong, or right\n");
+  print(
+      "close: pairs whose scores differ by no more than rounding; least - most: the accuracy, "
+      "were all of them wrong, or right\n");
   if (!references.empty()) {
-    print("published: BabyBERTa trained on all of AO-CHILDES, mean of 10 models; for orientation\n");
+    print(
+        "published: BabyBERTa trained on all of AO-CHILDES, mean of 10 models; for orientation\n");
   }
 }
 
@@ -157,8 +159,7 @@ Json evaluate(const PairArguments& arguments, const PairSuite& suite, const Conf
   Json rows = to_json(results);
   const auto references = published(folder, suite);
   print_rows(rows, references);
-  print("{} paradigms in {:.1f} s, {}\n", results.size(), seconds,
-             arguments.language->precision);
+  print("{} paradigms in {:.1f} s, {}\n", results.size(), seconds, arguments.language->precision);
   if (!arguments.sentences.empty()) write_sentences(arguments.sentences, results);
   for (const auto& [paradigm, accuracy] : references) {
     rows.push_back({{"paradigm", paradigm},

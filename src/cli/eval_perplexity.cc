@@ -76,8 +76,8 @@ std::vector<WindowOptions> windows_of(const PerplexityArguments& arguments, cons
   return all;
 }
 
-/// Prefixes of the run's training tokens by the hash of each text that is in them; of those that are
-/// still there and have a record.
+/// Prefixes of the run's training tokens by the hash of each text that is in them; of those that
+/// are still there and have a record.
 std::map<std::string, std::string> training_texts(const Config& config) {
   std::map<std::string, std::string> found;
   for (const std::string& name : config.task.tokens) {
@@ -124,7 +124,7 @@ Json evaluate(const PerplexityArguments& arguments, const Config& config, Model&
   Json rows = Json::array(), texts = Json::array(), warnings = Json::array();
   const std::map<std::string, std::string> trained_on = training_texts(config);
   print("\n{:<32} {:>6} {:>10} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7}\n", "text", "length",
-             "perplexity", "+-", "bits/byte", "word ppl", "tokens", "bytes", "docs");
+        "perplexity", "+-", "bits/byte", "word ppl", "tokens", "bytes", "docs");
   const auto start = Clock::now();
   for (const fs::path& file : files) {
     const std::string name = file.stem().string();
@@ -132,9 +132,8 @@ Json evaluate(const PerplexityArguments& arguments, const Config& config, Model&
       one.begin = end.id;
       const auto [result, left_out] = measure(arguments, file, model, *encoder, one);
       print("{:<32} {:>6} {:>10.4f} {:>8.4f} {:>9.4f} {:>9.2f} {:>9} {:>9} {:>7}\n", name,
-                 one.length, result.token_perplexity(), result.standard_error(),
-                 result.bits_per_byte(), result.word_perplexity(), result.tokens, result.bytes,
-                 result.documents);
+            one.length, result.token_perplexity(), result.standard_error(), result.bits_per_byte(),
+            result.word_perplexity(), result.tokens, result.bytes, result.documents);
       std::fflush(stdout);
       const bool first = &one == windows.data();
       const std::string label = first ? name : fmt::format("{}@{}", name, one.length);
@@ -142,8 +141,8 @@ Json evaluate(const PerplexityArguments& arguments, const Config& config, Model&
       if (!first) continue;
       const std::string hash = hash_files({file});
       if (const auto tokens = trained_on.find(hash); tokens != trained_on.end()) {
-        warnings.push_back(fmt::format("{}: the model was trained on it (it is in {})", file.string(),
-                                       tokens->second));
+        warnings.push_back(fmt::format("{}: the model was trained on it (it is in {})",
+                                       file.string(), tokens->second));
       }
       texts.push_back({{"text", name},
                        {"file", file.string()},

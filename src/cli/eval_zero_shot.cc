@@ -102,11 +102,11 @@ void print_result(const ChoiceResult& result, const Json& rows) {
   for (const ChoiceResult::Answers& answers : result.answers) {
     remarks += fmt::format("  {} {}", answers.metric->name, mean(answers.metric->name));
   }
-  print("{:<16} {:>7} {:>6} {:>9} {:>9} {:>11} {:>7} {:>9} {:>7}{}\n", result.name,
-             mean("acc"), fmt::format("{:.2f}", rows[0].at("standard_error").get<double>()),
-             mean("acc_norm"), mean("acc_bytes"), mean("perplexity"),
-             greedy ? "-" : fmt::format("{:.2f}", 100 * result.chance),
-             greedy ? "-" : fmt::format("{:.2f}", 100 * result.majority()), result.items, remarks);
+  print("{:<16} {:>7} {:>6} {:>9} {:>9} {:>11} {:>7} {:>9} {:>7}{}\n", result.name, mean("acc"),
+        fmt::format("{:.2f}", rows[0].at("standard_error").get<double>()), mean("acc_norm"),
+        mean("acc_bytes"), mean("perplexity"),
+        greedy ? "-" : fmt::format("{:.2f}", 100 * result.chance),
+        greedy ? "-" : fmt::format("{:.2f}", 100 * result.majority()), result.items, remarks);
   std::fflush(stdout);
 }
 
@@ -120,7 +120,7 @@ Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& mod
   Json rows = Json::array(), of_tasks = Json::array();
   std::string choices = "task\titem\tchoice\tlog_probability\tgreedy\n";
   print("\n{:<16} {:>7} {:>6} {:>9} {:>9} {:>11} {:>7} {:>9} {:>7}\n", "task", "acc", "+-",
-             "acc_norm", "acc_bytes", "perplexity", "chance", "majority", "items");
+        "acc_norm", "acc_bytes", "perplexity", "chance", "majority", "items");
   const auto start = Clock::now();
   for (const FoundTask& one : tasks) {
     std::vector<ChoiceItem> items = read_choice_items(one.task, one.data);

@@ -74,8 +74,7 @@ std::vector<Prompt> read_prompts(const GenerateArguments& arguments, const TextE
     return prompts;
   }
   const fs::path& file = *arguments.prompts;
-  for_each_line(file == "-" ? fs::path() : file,
-                add);
+  for_each_line(file == "-" ? fs::path() : file, add);
   if (prompts.empty()) {
     throw std::invalid_argument(fmt::format("--prompts {}: is empty", file.string()));
   }
@@ -124,10 +123,10 @@ int generate_texts(GenerateArguments arguments) {
     }
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  print_error_text(fmt::format(
-      "{}: score {}, step {}; {} tokens in {:.1f} s, {:.1f} tokens/s\n",
-      printable_line(run.folder.string()), run.config.model.score, loaded.step, tokens,
-      seconds.count(), static_cast<double>(tokens) / seconds.count()));
+  print_error_text(fmt::format("{}: score {}, step {}; {} tokens in {:.1f} s, {:.1f} tokens/s\n",
+                               printable_line(run.folder.string()), run.config.model.score,
+                               loaded.step, tokens, seconds.count(),
+                               static_cast<double>(tokens) / seconds.count()));
   return signals.received() == 0 ? 0 : 128 + signals.received();
 }
 

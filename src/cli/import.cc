@@ -85,7 +85,7 @@ void import_checkpoint(const ImportArguments& arguments) {
     throw;
   }
   print("{}: {} parameters of {}; tokenizer {}\n", run.folder.string(), parameters,
-             weights.string(), config.task.tokenizer.empty() ? "none" : config.task.tokenizer);
+        weights.string(), config.task.tokenizer.empty() ? "none" : config.task.tokenizer);
 }
 
 }  // namespace

@@ -22,18 +22,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void row(const char* name, const std::string& value) { print("{:<10} {}\n", name, value); }
+void show_row(const char* name, const std::string& value) { print("{:<10} {}\n", name, value); }
 
 void print_program() {
-  row("ssa", fmt::format("{} (git {})", version(), git_id()));
-  row("build", std::string(build_options()));
-  row("torch", fmt::format("{}, its kernels: {}", TORCH_VERSION, at::get_cpu_capability()));
-  row("kernels",
+  show_row("ssa", fmt::format("{} (git {})", version(), git_id()));
+  show_row("build", std::string(build_options()));
+  show_row("torch", fmt::format("{}, its kernels: {}", TORCH_VERSION, at::get_cpu_capability()));
+  show_row("kernels",
       fmt::format("{} (the environment's SSA_TARGET restricts the choice)", kernel_target()));
-  row("threads", fmt::format("{}", at::get_num_threads()));
-  row("BLAS", at::hasMKL() ? at::get_mkl_version() : "without MKL");
-  row("oneDNN", at::get_mkldnn_version());
-  row("OpenMP", at::get_openmp_version());
+  show_row("threads", fmt::format("{}", at::get_num_threads()));
+  show_row("BLAS", at::hasMKL() ? at::get_mkl_version() : "without MKL");
+  show_row("oneDNN", at::get_mkldnn_version());
+  show_row("OpenMP", at::get_openmp_version());
 }
 
 /// One line: "runs/x: failed at step 300 of 1000, checkpoint 300: …"

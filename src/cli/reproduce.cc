@@ -86,8 +86,8 @@ void check_folder(const fs::path& out) {
     return entry.path().filename().string().starts_with(".");
   });
   if (empty) return;
-  throw std::runtime_error(fmt::format(
-      "{}: holds other files and no experiment.toml: use another --out", out.string()));
+  throw std::runtime_error(
+      fmt::format("{}: holds other files and no experiment.toml: use another --out", out.string()));
 }
 
 std::string state_of(const Cell& cell, const std::vector<Work>& left, const fs::path& out) {
@@ -104,8 +104,8 @@ void list_cells(const Experiment& experiment, const std::vector<Work>& left, con
   for (const Cell& cell : experiment.cells) {
     const ModelConfig& model = cell.config.model;
     print("{}: {}, {} layers, {} heads, width {}, {} steps of {}: {}\n", cell.name(),
-               cell.config.task.name, model.layers, model.heads, model.width,
-               cell.config.train.steps, cell.config.train.batch, state_of(cell, left, out));
+          cell.config.task.name, model.layers, model.heads, model.width, cell.config.train.steps,
+          cell.config.train.batch, state_of(cell, left, out));
   }
   print("{} cells, {} left; folder {}\n", experiment.cells.size(), left.size(), out.string());
 }
@@ -192,8 +192,7 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
                ? table
                : fmt::format("\nErrors against softmax's, in how many variants:\n\n{}", table);
   };
-  print("\n{}\n{}{}", format_table(shown, TableStyle::kText), notes,
-             verdicts(TableStyle::kText));
+  print("\n{}\n{}{}", format_table(shown, TableStyle::kText), notes, verdicts(TableStyle::kText));
   write_json(options.out / "table.json", to_json(rows));
   if (!options.markdown.empty()) {
     const std::string parameters =
@@ -206,7 +205,7 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
                                parameters.empty() ? "" : kParametersHead, parameters));
   }
   print("\nAll {} rows: {}\nReport: python -m ssa_attention.report {} -o report.html\n",
-             rows.size(), (options.out / "table.json").string(), options.out.string());
+        rows.size(), (options.out / "table.json").string(), options.out.string());
 }
 
 int run_experiment(const Experiment& experiment, const ReproduceOptions& options) {
@@ -217,7 +216,7 @@ int run_experiment(const Experiment& experiment, const ReproduceOptions& options
   const std::vector<CellResult> results = read_results(results_file(options.out), cut_off);
   if (cut_off) {
     print("{}: its last line was cut off; that cell is evaluated again\n",
-               results_file(options.out).string());
+          results_file(options.out).string());
   }
   check_unchanged(experiment, results, options.out);
   write_file(options.out / "experiment.toml", read_file(experiment.file));
@@ -228,7 +227,7 @@ int run_experiment(const Experiment& experiment, const ReproduceOptions& options
                           options.jobs > 0 ? options.jobs : default_jobs(experiment)};
   if (!work.empty()) {
     print("{}: {} of {} cells to run, {} at once; folder {}\n", experiment.settings.name,
-               work.size(), experiment.cells.size(), runner.jobs, options.out.string());
+          work.size(), experiment.cells.size(), runner.jobs, options.out.string());
     std::fflush(stdout);
   }
   const RunOutcome outcome = run_cells(experiment, work, results, runner);

@@ -24,7 +24,7 @@ void print_scores() {
     print("    {}\n", score.help);
     for (const ParamInfo& parameter : score.params) {
       print("    {} = {:.6g}, {}: {}\n", parameter.name, parameter.initial,
-                 parameter.trained ? "trained" : "fixed", parameter.help);
+            parameter.trained ? "trained" : "fixed", parameter.help);
     }
   }
 }
@@ -54,7 +54,7 @@ void print_markdown() {
                       parameter.initial, parameter.trained ? "trained" : "fixed");
     }
     print("| `{}` | {} | {} | {} |\n", score.name, cell(formula_of(score)),
-               parameters.empty() ? "–" : parameters, cell(score.help));
+          parameters.empty() ? "–" : parameters, cell(score.help));
   }
 }
 

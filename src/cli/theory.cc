@@ -98,9 +98,9 @@ void theory(const TheoryOptions& options) {
       const bool holds = curve.holds(options.tolerance);
       if (!holds) failed.push_back(fmt::format("{}, {}", curve.score, curve.case_name));
       print("{:<12} {:<12} {:<13} {:<21} {:<15} {:<9} {:>10.4f} {:>10.4f}{}\n", curve.score,
-                 parameter_text(*score, params), curve.theorem, curve.case_name, row_text(curve),
-                 curve.log_axis ? "of log x" : "of x", shown(curve.fitted_slope),
-                 shown(curve.predicted_slope), holds ? "" : "  differs");
+            parameter_text(*score, params), curve.theorem, curve.case_name, row_text(curve),
+            curve.log_axis ? "of log x" : "of x", shown(curve.fitted_slope),
+            shown(curve.predicted_slope), holds ? "" : "  differs");
     }
   }
   if (!options.json.empty()) {

@@ -174,8 +174,8 @@ void info(const TokenizerOptions& options) {
   }
 }
 
-/// Not `python -m`, which looks for modules in the working directory first: a tokenizers.py beside the
-/// text is not what is meant.
+/// Not `python -m`, which looks for modules in the working directory first: a tokenizers.py beside
+/// the text is not what is meant.
 constexpr const char* kTrainingProgram = R"(
 import os, sys
 sys.path = [path for path in sys.path if path and os.path.realpath(path) != os.path.realpath(".")]

@@ -29,11 +29,11 @@ struct TrainArguments {
 Config config_of(const TrainArguments& arguments) {
   const std::string source =
       arguments.config.empty() ? arguments.out / "run.json" : arguments.config;
-  Settings settings = arguments.config.empty()
-                          ? settings_of(to_json(with_found_data(open_run(arguments.out).config,
-                                                                arguments.out)),
-                                        source)
-                          : read_settings(arguments.config);
+  Settings settings =
+      arguments.config.empty()
+          ? settings_of(to_json(with_found_data(open_run(arguments.out).config, arguments.out)),
+                        source)
+          : read_settings(arguments.config);
   if (arguments.smoke) {
     const Settings smoke = settings_of(smoke_values(), "--smoke");
     settings.insert(settings.end(), smoke.begin(), smoke.end());

@@ -9,7 +9,6 @@
 #include <stdexcept>
 #include <string_view>
 
-
 namespace ssa {
 namespace {
 

@@ -14,9 +14,10 @@ namespace {
 /// Inputs may be so large that their scores overflow.
 void require_finite(const torch::Tensor& values, const std::string& what) {
   if (torch::isfinite(values).all().item<bool>()) return;
-  throw std::runtime_error(fmt::format(
-      "the {} are not finite for these inputs: float32 ends at 3.4e38, and products of inputs count",
-      what));
+  throw std::runtime_error(
+      fmt::format("the {} are not finite for these inputs: float32 ends at 3.4e38, and products of "
+                  "inputs count",
+                  what));
 }
 
 /// (heads, queries, keys) -> [head][query][keys up to the query]

@@ -95,11 +95,10 @@ Json with_parts(Json item, const ChoiceTask& task) {
     if (at != text.npos && text.compare(at, between.size(), between) != 0) at = text.npos;
   }
   if (at == text.npos) {
-    throw std::invalid_argument(
-        fmt::format("field \"{}\" has no \"{}\" {}", task.split_field, between,
-                    task.split_place.empty()
-                        ? "in it"
-                        : fmt::format("where field \"{}\" says", task.split_place)));
+    throw std::invalid_argument(fmt::format(
+        "field \"{}\" has no \"{}\" {}", task.split_field, between,
+        task.split_place.empty() ? "in it"
+                                 : fmt::format("where field \"{}\" says", task.split_place)));
   }
   item["before"] = text.substr(0, at);
   item["after"] = text.substr(at + between.size());
@@ -164,8 +163,9 @@ ChoiceItem item_of(const ChoiceTask& task, std::string_view line) {
   item.texts = choices_of(task, json);
   if (item.texts.size() == 1 && !task.greedy()) {
     if (!task.metrics.empty() && item.contexts.size() > 1) {
-      throw std::invalid_argument("task.metrics compares choices by their words, but the contexts "
-                                  "differ here, not the choices");
+      throw std::invalid_argument(
+          "task.metrics compares choices by their words, but the contexts "
+          "differ here, not the choices");
     }
     item.texts.resize(item.contexts.size(), item.texts[0]);
   }
@@ -389,13 +389,14 @@ Json to_json(const ChoiceResult& result) {
   };
   add("acc", result.right);
   if (result.greedy) {
-    rows.push_back({{"text", result.name},
-                    {"predictor", "model"},
-                    {"metric", "perplexity"},
-                    {"mean", std::exp(result.nats / n)},
-                    {"standard_error", std::exp(result.nats / n) *
-                                           standard_error_of_mean(result.nats, result.squared_nats, n)},
-                    {"items", result.items}});
+    rows.push_back(
+        {{"text", result.name},
+         {"predictor", "model"},
+         {"metric", "perplexity"},
+         {"mean", std::exp(result.nats / n)},
+         {"standard_error",
+          std::exp(result.nats / n) * standard_error_of_mean(result.nats, result.squared_nats, n)},
+         {"items", result.items}});
   } else {
     add("acc_norm", result.right_by_characters);
     add("acc_bytes", result.right_by_bytes);

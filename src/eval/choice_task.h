@@ -37,7 +37,8 @@ struct ChoiceTask {
     visit(Field{.name = "name", .help = "in tables"}, &C::name);
     visit(Field{.name = "file", .help = "JSON lines, for find_data"}, &C::file);
     visit(Field{.name = "context",
-                .help = "a template, or one for each choice; of a list's field: one for each element"},
+                .help =
+                    "a template, or one for each choice; of a list's field: one for each element"},
           &C::context);
     visit(
         Field{.name = "choices", .help = "templates; a single \"{field}\" of a list: its elements"},

@@ -274,9 +274,9 @@ std::vector<IclShiftResult> evaluate_icl_shifts(
           result.attention = evaluator.attention(shift.spec);
         }
       } catch (const std::runtime_error& error) {
-        throw std::runtime_error(
-            fmt::format("shift {}{}{:g}: {}", shift.name, shift.value.empty() ? "" : " ",
-                        fmt::join(shift.value, " x "), error.what()));
+        throw std::runtime_error(fmt::format("shift {}{}{:g}: {}", shift.name,
+                                             shift.value.empty() ? "" : " ",
+                                             fmt::join(shift.value, " x "), error.what()));
       }
     }
     if (report) report(result);

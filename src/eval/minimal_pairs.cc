@@ -235,8 +235,7 @@ std::vector<ParadigmResult> evaluate_minimal_pairs(const std::vector<Paradigm>& 
       const double good = scores[numbers.at(good_sentence)], bad = scores[numbers.at(bad_sentence)];
       ++result.pairs;
       const bool right = lower_wins ? good < bad : good > bad;
-      const bool close =
-          std::abs(good - bad) <= rounding * std::max(std::abs(good), std::abs(bad));
+      const bool close = std::abs(good - bad) <= rounding * std::max(std::abs(good), std::abs(bad));
       result.ties += good == bad;
       result.right += right;
       result.close += close;
@@ -283,7 +282,7 @@ std::vector<ParadigmResult> evaluate_minimal_pairs(
 namespace {
 
 /// A row of docs/formats.md, of one paradigm or of several.
-struct Row {
+struct AccuracyRow {
   std::string paradigm, phenomenon;
   double mean = 0, variance = 0, least = 0, most = 0;
   std::int64_t items = 0, ties = 0, close = 0, count = 0;
@@ -301,16 +300,11 @@ struct Row {
 
   Json json() const {
     const auto n = static_cast<double>(count);
-    return {{"paradigm", paradigm},
-            {"phenomenon", phenomenon},
-            {"predictor", "model"},
-            {"metric", "accuracy"},
-            {"mean", mean / n},
-            {"standard_error", std::sqrt(variance) / n},
-            {"items", items},
-            {"ties", ties},
-            {"close", close},
-            {"least", least / n},
+    return {{"paradigm", paradigm}, {"phenomenon", phenomenon},
+            {"predictor", "model"}, {"metric", "accuracy"},
+            {"mean", mean / n},     {"standard_error", std::sqrt(variance) / n},
+            {"items", items},       {"ties", ties},
+            {"close", close},       {"least", least / n},
             {"most", most / n}};
   }
 };
@@ -319,16 +313,16 @@ struct Row {
 
 Json to_json(const std::vector<ParadigmResult>& results) {
   Json rows = Json::array();
-  std::vector<Row> phenomena;
-  Row average{.paradigm = "average", .phenomenon = ""};
+  std::vector<AccuracyRow> phenomena;
+  AccuracyRow average{.paradigm = "average", .phenomenon = ""};
   for (const ParadigmResult& result : results) {
-    Row own{.paradigm = result.name, .phenomenon = result.phenomenon};
+    AccuracyRow own{.paradigm = result.name, .phenomenon = result.phenomenon};
     own.add(result);
     rows.push_back(own.json());
-    auto group = std::ranges::find(phenomena, result.phenomenon, &Row::phenomenon);
+    auto group = std::ranges::find(phenomena, result.phenomenon, &AccuracyRow::phenomenon);
     if (group == phenomena.end()) {
-      group = phenomena.insert(group, {.paradigm = "mean of " + result.phenomenon,
-                                       .phenomenon = result.phenomenon});
+      group = phenomena.insert(
+          group, {.paradigm = "mean of " + result.phenomenon, .phenomenon = result.phenomenon});
     }
     group->add(result);
     average.add(result);

@@ -171,8 +171,8 @@ std::vector<std::string> metric_names(const Group& group) {
 bool has_metric(const Group& group, const std::string& score, const std::string& metric) {
   const auto found = group.find(score);
   return found != group.end() && std::ranges::any_of(found->second, [&](const auto& seed) {
-    return seed.second->metrics.contains(metric);
-  });
+           return seed.second->metrics.contains(metric);
+         });
 }
 
 /// The scores of a variant in the order of its cells.

@@ -112,8 +112,8 @@ std::string shift_key(const Json& row, const std::string& origin) {
   if (row.contains("value") && row.at("value").is_array()) {
     for (const Json& part : row.at("value")) {
       if (!part.is_number()) {
-        throw std::runtime_error(
-            fmt::format("{}: field \"value\": expected numbers, found {}", origin, json_text(part)));
+        throw std::runtime_error(fmt::format("{}: field \"value\": expected numbers, found {}",
+                                             origin, json_text(part)));
       }
       value += fmt::format("{}{:g}", value.empty() ? "=" : "x", part.get<double>());
     }

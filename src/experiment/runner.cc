@@ -186,7 +186,7 @@ class ExperimentRun {
     note_duration(active.work->cell.variant, seconds);
     ++ended_;
     print("[{}/{}] {}: {}{}\n", ended_, work_.size(), active.work->cell.name(),
-               format_duration(seconds), remaining());
+          format_duration(seconds), remaining());
     std::fflush(stdout);
   }
 

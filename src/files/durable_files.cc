@@ -37,8 +37,9 @@ bool is_temporary(const std::string& name) {
   return name.starts_with('.') && (name.ends_with(".tmp") || name.ends_with(".removed"));
 }
 
-/// Whether the lock is this process's, and what is locked still has its name: between the making and
-/// the locking somebody may have swept it away. File systems without locks have no sweeping either.
+/// Whether the lock is this process's, and what is locked still has its name: between the making
+/// and the locking somebody may have swept it away. File systems without locks have no sweeping
+/// either.
 bool hold(int opened) {
   if (::flock(opened, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
   struct stat facts {};

@@ -38,8 +38,7 @@ FileDescriptor open_to_read(const fs::path& file, Pipes pipes) {
   }
   const bool stream = S_ISFIFO(facts.st_mode) || S_ISCHR(facts.st_mode) || S_ISSOCK(facts.st_mode);
   if (!S_ISREG(facts.st_mode) && !(stream && pipes == Pipes::read)) {
-    throw std::runtime_error(
-        fmt::format("{}: is a pipe or device, not a file", file.string()));
+    throw std::runtime_error(fmt::format("{}: is a pipe or device, not a file", file.string()));
   }
   const int flags = ::fcntl(opened.number(), F_GETFL);
   if (flags < 0 || ::fcntl(opened.number(), F_SETFL, flags & ~O_NONBLOCK) < 0) {
@@ -52,8 +51,7 @@ std::size_t read_some(const FileDescriptor& file, void* memory, std::size_t size
                       const std::string& name) {
   std::size_t filled = 0;
   while (filled < size) {
-    const ssize_t count =
-        ::read(file.number(), static_cast<char*>(memory) + filled, size - filled);
+    const ssize_t count = ::read(file.number(), static_cast<char*>(memory) + filled, size - filled);
     if (count == 0) break;
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw_system_error(name, "read");
@@ -69,13 +67,11 @@ std::string read_file(const fs::path& path, std::size_t most) {
   while (true) {
     const std::size_t before = content.size();
     content.resize(before + kPiece);
-    const std::size_t count =
-        read_some(file, content.data() + before, kPiece, path.string());
+    const std::size_t count = read_some(file, content.data() + before, kPiece, path.string());
     content.resize(before + count);
     if (content.size() > most) {
-      throw std::runtime_error(
-          fmt::format("{}: is larger than the {} bytes that are read of such a file",
-                      path.string(), most));
+      throw std::runtime_error(fmt::format(
+          "{}: is larger than the {} bytes that are read of such a file", path.string(), most));
     }
     if (count < kPiece) return content;
   }

@@ -38,7 +38,8 @@ enum class Pipes { refused, read };
 /// Throws std::runtime_error naming the file and the system's reason, or what it is instead.
 FileDescriptor open_to_read(const std::filesystem::path& file, Pipes pipes = Pipes::refused);
 
-/// Fills the front of the memory; how much is less than `size` only at the end. Throws naming `name`.
+/// Fills the front of the memory; how much is less than `size` only at the end. Throws naming
+/// `name`.
 std::size_t read_some(const FileDescriptor& file, void* memory, std::size_t size,
                       const std::string& name);
 

@@ -19,8 +19,7 @@ std::string hash(const std::vector<std::filesystem::path>& files, bool with_name
   for (const auto& file : files) {
     const FileDescriptor in = open_to_read(file);
     if (with_names) hash = hash_text(file.filename().string(), hash);
-    while (const std::size_t size =
-               read_some(in, buffer.data(), buffer.size(), file.string())) {
+    while (const std::size_t size = read_some(in, buffer.data(), buffer.size(), file.string())) {
       hash = hash_text({buffer.data(), size}, hash);
     }
   }

@@ -26,8 +26,8 @@ void check_depth(std::string_view text) {
       in_string = true;
     } else if (c == '[' || c == '{') {
       if (++depth > kMostJsonDepth) {
-        throw std::invalid_argument(fmt::format(
-            "JSON nested more than {} deep (byte {})", kMostJsonDepth, at + 1));
+        throw std::invalid_argument(
+            fmt::format("JSON nested more than {} deep (byte {})", kMostJsonDepth, at + 1));
       }
     } else if ((c == ']' || c == '}') && depth > 0) {
       --depth;
@@ -86,9 +86,8 @@ bool is_int64(const Json& value) {
 template <class Value>
 Value parse_json(std::string_view text, const typename Value::parser_callback_t& watch) {
   if (text.size() > kMostJsonBytes) {
-    throw std::invalid_argument(
-        fmt::format("JSON of {} bytes, more than the {} that are read", text.size(),
-                    kMostJsonBytes));
+    throw std::invalid_argument(fmt::format("JSON of {} bytes, more than the {} that are read",
+                                            text.size(), kMostJsonBytes));
   }
   check_depth(text);
   try {

@@ -13,8 +13,8 @@ namespace ssa {
 /// mark before the first one.
 struct TextLine {
   std::string_view text;
-  std::int64_t number = 0;  ///< from 1 on
-  bool ended = false;       ///< false of a last one without \n
+  std::int64_t number = 0;                                ///< from 1 on
+  bool ended = false;                                     ///< false of a last one without \n
   bool carriage_return = false, byte_order_mark = false;  ///< there was one
 };
 

@@ -44,9 +44,8 @@ std::string printable(std::string_view text) {
         out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
       }
     } else if (is_control(point.value)) {
-      out += point.value < 0x80
-                 ? fmt::format("\\x{:02x}", static_cast<std::uint32_t>(point.value))
-                 : fmt::format("\\u{:04x}", static_cast<std::uint32_t>(point.value));
+      out += point.value < 0x80 ? fmt::format("\\x{:02x}", static_cast<std::uint32_t>(point.value))
+                                : fmt::format("\\u{:04x}", static_cast<std::uint32_t>(point.value));
     } else {
       out += bytes;
     }

@@ -2,7 +2,9 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ssa/check.h"
 
@@ -15,16 +17,33 @@ Parametrisation parametrisation_named(const std::string& name) {
   return Parametrisation::raw;
 }
 
+namespace {
+
+/// A value that follows from a very negative weight rounds onto the bound, which is outside of the
+/// interval: there it is the next number inside.
+torch::Tensor strictly_above(double bound, const torch::Tensor& value) {
+  const double next =
+      value.scalar_type() == torch::kFloat64
+          ? std::nextafter(bound, std::numeric_limits<double>::infinity())
+          : std::nextafter(static_cast<float>(bound), std::numeric_limits<float>::infinity());
+  // Kernels count in normal numbers.
+  constexpr double kLeast = std::numeric_limits<float>::min();
+  return value.clamp_min(bound >= 0 ? std::max(next, kLeast) : next);
+}
+
+}  // namespace
+
 torch::Tensor parameter_value(Parametrisation how, const ParamInfo& parameter,
                               const torch::Tensor& stored) {
   if (parameter.module_lower == kAnyNumber) return stored;
   switch (how) {
     case Parametrisation::softplus: {
       const torch::Tensor above = torch::softplus(stored);
-      return parameter.module_lower == 0 ? above : above + parameter.module_lower;
+      return strictly_above(std::max(parameter.module_lower, parameter.above),
+                            parameter.module_lower == 0 ? above : above + parameter.module_lower);
     }
     case Parametrisation::exp:
-      return stored.exp();
+      return strictly_above(parameter.above, stored.exp());
     case Parametrisation::raw:
       break;
   }

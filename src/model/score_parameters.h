@@ -25,7 +25,8 @@ enum class Parametrisation {
 /// "softplus", "exp" or "raw"; throws std::invalid_argument for any other name.
 Parametrisation parametrisation_named(const std::string& name);
 
-/// The parameter's value for stored weights, differentiable.
+/// The parameter's value for stored weights, differentiable. With softplus and exp it lies in the
+/// parameter's open interval for every finite weight.
 torch::Tensor parameter_value(Parametrisation how, const ParamInfo& parameter,
                               const torch::Tensor& stored);
 

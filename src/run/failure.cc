@@ -11,7 +11,8 @@
 namespace ssa {
 namespace {
 
-/// The number of bytes that torch's allocator could not get; 0 if it says none, -1 of another error.
+/// The number of bytes that torch's allocator could not get; 0 if it says none, -1 of another
+/// error.
 double bytes_refused(std::string_view what) {
   if (what.find("can't allocate memory") == what.npos) return -1;
   constexpr std::string_view kBefore = "you tried to allocate ";

@@ -29,7 +29,9 @@ std::optional<std::uint64_t> number_in(const char* file) {
   return in >> value ? std::optional(value) : std::nullopt;  // "max": none
 }
 
-std::uint64_t difference(std::uint64_t most, std::uint64_t used) { return most - std::min(most, used); }
+std::uint64_t difference(std::uint64_t most, std::uint64_t used) {
+  return most - std::min(most, used);
+}
 
 }  // namespace
 

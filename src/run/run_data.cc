@@ -20,10 +20,11 @@ bool is_found(const std::string& name) {
 }
 
 /// `ending`: what the path lacks of a file's name (a prefix of tokens: ".idx").
-void find(std::string& name, const fs::path& run_folder, const std::string& ending) {
+void find_nearby(std::string& name, const fs::path& run_folder, const std::string& ending) {
   if (name.empty() || is_found(name + ending)) return;
   const fs::path path = name;
-  for (fs::path folder = fs::absolute(run_folder).lexically_normal();; folder = folder.parent_path()) {
+  for (fs::path folder = fs::absolute(run_folder).lexically_normal();;
+       folder = folder.parent_path()) {
     for (const fs::path& place : {folder / path, folder / path.filename()}) {
       if (!fs::exists(place.string() + ending)) continue;
       name = place.string();
@@ -37,12 +38,12 @@ void find(std::string& name, const fs::path& run_folder, const std::string& endi
 
 Config with_found_data(Config config, const fs::path& run_folder) {
   TaskConfig& task = config.task;
-  for (std::string* name : {&task.tokenizer, &task.merges}) find(*name, run_folder, "");
+  for (std::string* name : {&task.tokenizer, &task.merges}) find_nearby(*name, run_folder, "");
   for (auto* names : {&task.text, &task.validation_text}) {
-    for (std::string& name : *names) find(name, run_folder, "");
+    for (std::string& name : *names) find_nearby(name, run_folder, "");
   }
   for (auto* names : {&task.tokens, &task.validation_tokens}) {
-    for (std::string& name : *names) find(name, run_folder, ".idx");
+    for (std::string& name : *names) find_nearby(name, run_folder, ".idx");
   }
   return config;
 }

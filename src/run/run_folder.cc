@@ -199,7 +199,8 @@ RunLock::RunLock(const fs::path& folder) : folder_(folder) {
 }
 
 void RunLock::require_held() const {
-  struct stat mine {}, named {};
+  struct stat mine {
+  }, named{};
   const bool held = ::fstat(descriptor_.number(), &mine) == 0 &&
                     ::stat(folder_.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
                     mine.st_dev == named.st_dev;

@@ -55,8 +55,8 @@ Run create_run(const std::filesystem::path& folder, const Config& config, const 
 /// The last part of the folder's path: "x" of runs/x/, and of "." the folder's own.
 std::string run_name(const std::filesystem::path& folder);
 
-/// Throws std::runtime_error naming what of `data` is not what it was when the run began. `data` may
-/// lack what is not asked about.
+/// Throws std::runtime_error naming what of `data` is not what it was when the run began. `data`
+/// may lack what is not asked about.
 void require_same_data(const Run& run, const Json& data);
 
 /// Reads run.json. Throws std::runtime_error naming the folder or file if there is none, its schema

@@ -20,11 +20,10 @@ namespace {
 
 using State = RunStatus::State;
 
-constexpr std::array kNames = {std::pair(State::running, "running"),
-                               std::pair(State::finished, "finished"),
-                               std::pair(State::stopped, "stopped"),
-                               std::pair(State::failed, "failed"),
-                               std::pair(State::unknown, "unknown")};
+constexpr std::array kNames = {
+    std::pair(State::running, "running"), std::pair(State::finished, "finished"),
+    std::pair(State::stopped, "stopped"), std::pair(State::failed, "failed"),
+    std::pair(State::unknown, "unknown")};
 
 State state_named(const std::string& name, const std::string& file) {
   for (const auto& [state, known] : kNames) {

@@ -23,8 +23,8 @@ struct RunStatus {
 /// Throws std::runtime_error naming the file that cannot be written.
 void write_status(const std::filesystem::path& run_folder, const RunStatus& status);
 
-/// What the file says, but `failed` ("the process was killed") of a run that nobody holds although it
-/// says that it is running. Throws std::runtime_error for a file that is something else.
+/// What the file says, but `failed` ("the process was killed") of a run that nobody holds although
+/// it says that it is running. Throws std::runtime_error for a file that is something else.
 RunStatus read_status(const std::filesystem::path& run_folder);
 
 /// "finished", "running", …

@@ -10,9 +10,9 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "files/durable_files.h"
 #include "files/file_descriptor.h"
 #include "files/json.h"
-#include "files/durable_files.h"
 
 namespace ssa {
 namespace {

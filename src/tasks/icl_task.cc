@@ -13,8 +13,9 @@ std::int64_t curriculum_points(const TaskConfig& config, std::int64_t step) {
   const std::int64_t additions = step / config.points_interval;
   // By division: a product of large settings would wrap round.
   const std::int64_t missing = config.points_end - config.points_start;
-  return additions > missing / config.points_step ? config.points_end
-                                                  : config.points_start + additions * config.points_step;
+  return additions > missing / config.points_step
+             ? config.points_end
+             : config.points_start + additions * config.points_step;
 }
 
 InContextTask::InContextTask(const Config& config)

@@ -159,9 +159,10 @@ std::vector<std::string> LanguageTask::warnings() const {
       } else {
         continue;
       }
-      out.push_back(fmt::format(
-          "validation_tokens {} and tokens {} {}: the validation loss is of text that is trained on",
-          validation_.names[v], training_.names[t], why));
+      out.push_back(
+          fmt::format("validation_tokens {} and tokens {} {}: the validation loss is of text that "
+                      "is trained on",
+                      validation_.names[v], training_.names[t], why));
     }
   }
   return out;

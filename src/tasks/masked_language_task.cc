@@ -31,10 +31,10 @@ std::vector<std::string> shared_files(const std::vector<std::filesystem::path>& 
           hash_contents({file}) != hash_contents({other})) {
         continue;
       }
-      out.push_back(
-          fmt::format("validation_text {} has the content of text {}: the validation loss is of text "
-                      "that is trained on",
-                      file.string(), other.string()));
+      out.push_back(fmt::format(
+          "validation_text {} has the content of text {}: the validation loss is of text "
+          "that is trained on",
+          file.string(), other.string()));
     }
   }
   return out;

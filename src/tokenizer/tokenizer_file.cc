@@ -134,9 +134,7 @@ class Node {
   std::string file_, field_;
 };
 
-Value parse_file(const fs::path& file) {
-  return read_json<Value>(file);
-}
+Value parse_file(const fs::path& file) { return read_json<Value>(file); }
 
 void read_vocabulary(const Node& vocab, TokenizerSpec& spec) {
   std::set<TokenId> used;

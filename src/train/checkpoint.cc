@@ -35,7 +35,8 @@ constexpr const char* kIdentity = "checkpoint_id";
 
 /// What both files of a checkpoint say, so that two halves of different ones are told apart: a hash
 /// of the weights and the step (FNV-1a over 8 bytes at a time), the same whenever they are.
-std::string identity_of(const std::vector<std::pair<std::string, torch::Tensor>>& weights, std::int64_t step) {
+std::string identity_of(const std::vector<std::pair<std::string, torch::Tensor>>& weights,
+                        std::int64_t step) {
   std::uint64_t hash = 0xcbf29ce484222325 ^ static_cast<std::uint64_t>(step);
   const auto add = [&hash](std::uint64_t word) {
     hash = (hash ^ word) * 0x100000001b3;

@@ -89,8 +89,9 @@ void require_same_processes(const Run& run, int processes) {
 void require_same_in_all(Processes& processes, Config config, const TrainOptions& options,
                          const Json& data) {
   config.train.threads = 0;
-  const std::string all = fmt::format("{} {} {} {} {} {} {}", to_json(config).dump(), data.dump(),
-                                      options.stop_at, options.resume, options.resume_or_start, version(), git_id());
+  const std::string all =
+      fmt::format("{} {} {} {} {} {} {}", to_json(config).dump(), data.dump(), options.stop_at,
+                  options.resume, options.resume_or_start, version(), git_id());
   processes.require_same(hash_text(all), "config, flags, data or program");
 }
 
@@ -198,7 +199,8 @@ class Trainer {
   std::int64_t saved_step_ = -1;
   bool said_what_runs_ = false;
   StopSignals signals_;
-  int signal_ = 0;  // that any process has received
+  int signal_ = 0;                   // that any process has received
+  bool validation_missing_ = false;  // of the last step: a signal ended it
   Clock::time_point started_;
   std::int64_t tokens_ = 0;       // since the last line of metrics
   double seconds_at_line_ = 0.0;  // training time then
@@ -410,8 +412,8 @@ void Trainer::report_step(double loss, double norm, double learning_rate) {
                   config_.train.steps, loss, learning_rate, norm, figures_text(progress), rate));
 }
 
-/// Of the step that is done. A signal ends it without a line: a run that goes on from the checkpoint
-/// of this step begins with its validation.
+/// Of the step that is done. A signal ends it without a line: a run that goes on from the
+/// checkpoint of this step begins with its validation.
 void Trainer::validate() {
   if (!log_ || config_.train.eval_batches == 0) return;
   const torch::NoGradGuard no_gradient;
@@ -426,7 +428,11 @@ void Trainer::validate() {
     for (const auto& [name, value] : task_->metrics(output, batch)) sums[name] += value;
   }
   model_->train();
-  if (signals_.received() != 0) return;
+  if (signals_.received() != 0) {
+    signal_ = signals_.received();
+    validation_missing_ = true;
+    return;
+  }
   for (auto& [name, sum] : sums) sum /= static_cast<double>(config_.train.eval_batches);
   metrics_->write({{"step", state_.step}, {"validation", sums}});
   log_->say(fmt::format("step {}/{}  validation{}", state_.step, config_.train.steps,
@@ -471,7 +477,7 @@ TrainOutcome Trainer::run() {
   }
   save();
   if (lock_ != nullptr) lock_->require_held();
-  const bool finished = state_.step == steps;
+  const bool finished = state_.step == steps && !validation_missing_;
   say(fmt::format("{} step {} after {:.1f} s: {}", finished ? "finished" : "stopped after",
                   state_.step, seconds(), checkpoint_folder(folder_, state_.step).string()));
   processes_.meet();  // the others wait for the first one's last validation and checkpoint
@@ -510,7 +516,8 @@ TrainOutcome run_noting_end(Trainer& trainer, const std::filesystem::path& folde
     const TrainOutcome outcome = trainer.run();
     const std::string reason =
         outcome.signal == 0 ? "" : fmt::format("signal {}", strsignal(outcome.signal));
-    write_status(folder, {outcome.finished ? State::finished : State::stopped, outcome.step, reason});
+    write_status(folder,
+                 {outcome.finished ? State::finished : State::stopped, outcome.step, reason});
     return outcome;
   } catch (const std::exception&) {
     const std::string reason = failure_text();

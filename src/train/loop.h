@@ -24,14 +24,14 @@ struct TrainOptions {
 struct TrainOutcome {
   std::int64_t step = 0;  ///< steps done
   bool finished = false;  ///< all of config.train.steps are done
-  int signal = 0;  ///< of kStopSignals, to any process, that stopped it (state saved); 0 = none
+  int signal = 0;      ///< of kStopSignals, to any process, that stopped it (state saved); 0 = none
   double seconds = 0;  ///< training time, earlier parts of a resumed run included
 };
 
 /// Trains and returns when all steps are done, stop_at is reached, or a first of the signals of
-/// train/signals.h came (a second one kills the process); the last state is saved in every case. Throws
-/// std::runtime_error for a folder that cannot be used and when loss or gradient is not finite,
-/// naming step, learning rate and parameter; the checkpoints written before stay.
+/// train/signals.h came (a second one kills the process); the last state is saved in every case.
+/// Throws std::runtime_error for a folder that cannot be used and when loss or gradient is not
+/// finite, naming step, learning rate and parameter; the checkpoints written before stay.
 ///
 /// A resumed run continues bit for bit where the thread count is the same.
 ///

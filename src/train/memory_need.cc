@@ -57,11 +57,12 @@ void require_memory(const Config& config) {
   const Need need = need_of(config);
   const auto there = static_cast<double>(available_memory());
   if (need.model + need.batch <= there) return;
-  throw std::runtime_error(fmt::format(
-      "out of memory before the first step: weights, gradients and moments of this model take {}, a "
-      "batch of {} keeps at least {} for the backward pass, and {} are available; {}",
-      bytes_text(need.model), config.train.batch, bytes_text(need.batch), bytes_text(there),
-      kLessMemory));
+  throw std::runtime_error(
+      fmt::format("out of memory before the first step: weights, gradients and moments of this "
+                  "model take {}, a "
+                  "batch of {} keeps at least {} for the backward pass, and {} are available; {}",
+                  bytes_text(need.model), config.train.batch, bytes_text(need.batch),
+                  bytes_text(there), kLessMemory));
 }
 
 }  // namespace ssa

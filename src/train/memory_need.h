@@ -5,8 +5,8 @@
 
 namespace ssa {
 
-/// Bytes of weights, gradients and moments, and of what the backward pass of one batch keeps: a lower
-/// bound, from sizes in the config alone.
+/// Bytes of weights, gradients and moments, and of what the backward pass of one batch keeps: a
+/// lower bound, from sizes in the config alone.
 double least_training_memory(const Config& config);
 
 /// Throws std::runtime_error naming what takes it and what lowers it where that much is not there.

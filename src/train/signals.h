@@ -7,7 +7,8 @@
 
 namespace ssa {
 
-/// Ctrl-C, kill and job systems, a terminal that is closed, a reader of standard output that is gone.
+/// Ctrl-C, kill and job systems, a terminal that is closed, a reader of standard output that is
+/// gone.
 inline constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 
 /// While one of these lives, the signals are noted instead of killing the process; those that were

@@ -96,8 +96,14 @@ def test_bad_config_files(ssa, tmp_path, text, message):
         ('{"schema": 1, "name": "x"}', 'run.json: field "config" is missing'),
         ('{"schema": 1, "name": "x", "config": []}', 'run.json: field "config": expected an object'),
         ("[" * 80000, "run.json: JSON nested more than 64 deep"),
-        ('{"schema": 1, "name": "x", "config": {}, "data": [1]}', 'run.json: field "data": expected an object of hashes'),
-        ('{"schema": 1, "name": "x", "config": {"train": {"steps": 1e400}}}', "run.json: JSON with a number that is too large"),
+        (
+            '{"schema": 1, "name": "x", "config": {}, "data": [1]}',
+            'run.json: field "data": expected an object of hashes',
+        ),
+        (
+            '{"schema": 1, "name": "x", "config": {"train": {"steps": 1e400}}}',
+            "run.json: JSON with a number that is too large",
+        ),
         ('{"schema": 1, "name": "x", "config": {"model": {"depth": 1}}}', "run.json: unknown key model.depth"),
         ('{"schema": 1, "name": "x", "config": {"model": {"width": null}}}', "run.json: model.width = null: expected"),
     ],

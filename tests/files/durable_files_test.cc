@@ -145,9 +145,9 @@ TEST_F(DurableFiles, WhatIsNoFileIsNotWaitedFor) {
   EXPECT_EQ(error_of([&] { read_file(folder_ / "none"); }),
             (folder_ / "none").string() + ": no such file");
   write_file(folder_ / "large", std::string(101, 'x'));
-  EXPECT_EQ(error_of([&] { read_file(folder_ / "large", 100); }),
-            (folder_ / "large").string() +
-                ": is larger than the 100 bytes that are read of such a file");
+  EXPECT_EQ(
+      error_of([&] { read_file(folder_ / "large", 100); }),
+      (folder_ / "large").string() + ": is larger than the 100 bytes that are read of such a file");
 }
 
 TEST_F(DurableFiles, ReasonsAreTheSystems) {

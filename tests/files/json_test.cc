@@ -22,9 +22,7 @@ std::string error_of(const std::string& text) {
   return "";
 }
 
-std::string nested(std::size_t depth) {
-  return std::string(depth, '[') + std::string(depth, ']');
-}
+std::string nested(std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
 
 TEST(Json, DeepNestingIsRefusedBeforeAnythingWalksOverIt) {
   EXPECT_EQ(error_of(nested(kMostJsonDepth)), "");
@@ -81,9 +79,7 @@ TEST(Json, FieldsAreOfTheirTypes) {
   EXPECT_EQ(error([&] { json_field<bool>(Json(3), "x", "f"); }), "f: field \"x\" is missing");
 }
 
-TEST(Json, NamesThatAreNoUtf8CanBeWritten) {
-  EXPECT_EQ(json_text("a\xFF"), "\"a\xEF\xBF\xBD\"");
-}
+TEST(Json, NamesThatAreNoUtf8CanBeWritten) { EXPECT_EQ(json_text("a\xFF"), "\"a\xEF\xBF\xBD\""); }
 
 }  // namespace
 }  // namespace ssa

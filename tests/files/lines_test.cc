@@ -17,9 +17,7 @@ class Lines : public testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(file_); }
 
-  void write(const std::string& text) const {
-    std::ofstream(file_, std::ios::binary) << text;
-  }
+  void write(const std::string& text) const { std::ofstream(file_, std::ios::binary) << text; }
 
   std::vector<std::string> lines() const {
     std::vector<std::string> found;
@@ -53,7 +51,9 @@ TEST_F(Lines, ErrorsNameFileAndLine) {
 }
 
 TEST_F(Lines, TextIsUtf8) {
-  write("\xEF\xBB\xBF" "1, 2\n");
+  write(
+      "\xEF\xBB\xBF"
+      "1, 2\n");
   EXPECT_EQ(read_text(file_), "1, 2\n");
   write("ab\xFF");
   try {

@@ -64,6 +64,25 @@ TEST(ScoreParameters, SoftplusKeepsTheLowerBoundWhateverTheWeight) {
   }
 }
 
+TEST(ScoreParameters, NoWeightRoundsOntoTheEdgeOfAnOpenInterval) {
+  for (const ScoreInfo& score : scores()) {
+    for (const ParamInfo& parameter : score.params) {
+      if (parameter.module_lower == kAnyNumber) continue;
+      for (const auto how : {Parametrisation::softplus, Parametrisation::exp}) {
+        for (const auto dtype : {torch::kFloat32, torch::kFloat64}) {
+          const auto stored = torch::tensor({-1e30, -1e4, -120.0, -90.0, -17.0, 0.0, 50.0}, dtype);
+          const auto values = parameter_value(how, parameter, stored).to(torch::kFloat64);
+          for (std::int64_t i = 0; i < values.size(0); ++i) {
+            const double value = values[i].item<double>();
+            EXPECT_TRUE(parameter.allows(value))
+                << score.name << " " << parameter.name << " " << value;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(ScoreParameters, GradientIsThatOfTheParametrisation) {
   const ParamInfo n = find_score("ssa").params[0];
   const double w = 0.37, step = 1e-6;

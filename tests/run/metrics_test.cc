@@ -51,8 +51,7 @@ TEST_F(Metrics, ABrokenLineIsNamed) {
     MetricsFile metrics(folder_, 5);
     FAIL() << "accepted";
   } catch (const std::runtime_error& error) {
-    EXPECT_EQ(std::string(error.what()),
-              file_.string() + ":2: not valid JSON (byte 2)");
+    EXPECT_EQ(std::string(error.what()), file_.string() + ":2: not valid JSON (byte 2)");
   }
 }
 
@@ -64,7 +63,8 @@ TEST_F(Metrics, WhatIsNoLineOfMetricsIsNamed) {
 }
 
 TEST_F(Metrics, KnowWhetherTheStepWasValidated) {
-  put("{\"step\":1,\"validation\":{}}\n{\"step\":2}\n{\"step\":2,\"validation\":{}}\n{\"step\":3}\n");
+  put("{\"step\":1,\"validation\":{}}\n{\"step\":2}\n{\"step\":2,\"validation\":{}}\n{\"step\":3}"
+      "\n");
   EXPECT_TRUE(MetricsFile(folder_, 2).has_validation());
   EXPECT_FALSE(MetricsFile(folder_, 3).has_validation());
 }

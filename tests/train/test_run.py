@@ -19,7 +19,14 @@ def metrics(run):
 def test_run_folder_holds_what_is_documented(ssa, tiny):
     ssa("train", tiny, "--out", "run")
     run = ssa.folder / "run"
-    assert {p.name for p in run.iterdir()} == {"run.json", "metrics.jsonl", "log.txt", "status.json", "checkpoints", "evals"}
+    assert {p.name for p in run.iterdir()} == {
+        "run.json",
+        "metrics.jsonl",
+        "log.txt",
+        "status.json",
+        "checkpoints",
+        "evals",
+    }
     record = json.loads((run / "run.json").read_text())
     keys = ["schema", "name", "version", "git", "torch", "score", "parameters", "processes", "created"]
     assert list(record) == [*keys, "config", "data"]
@@ -66,8 +73,9 @@ def test_pipes_get_no_control_characters(ssa, tiny):
 
 def test_terminals_get_a_bar(ssa, tiny):
     leader, follower = pty.openpty()
-    process = subprocess.Popen([ssa.binary, "train", tiny, "--out", "run"], cwd=ssa.folder, stdout=follower,
-                               env=os.environ | {"TERM": "xterm"})
+    process = subprocess.Popen(
+        [ssa.binary, "train", tiny, "--out", "run"], cwd=ssa.folder, stdout=follower, env=os.environ | {"TERM": "xterm"}
+    )
     os.close(follower)
     shown = b""
     while True:

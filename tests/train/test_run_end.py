@@ -32,7 +32,7 @@ def test_two_that_start_at_once_do_not_mix(ssa, tiny):
         assert re.search("another process is working|already holds a run", errors[1 - winner])
         record = json.loads((ssa.folder / folder / "run.json").read_text())
         assert record["config"]["train"]["seed"] == winner + 1
-        assert "seed {}".format(winner + 1) in (ssa.folder / folder / "log.txt").read_text()
+        assert f"seed {winner + 1}" in (ssa.folder / folder / "log.txt").read_text()
 
 
 def test_the_folder_says_how_it_ended(ssa, tiny):
@@ -135,7 +135,7 @@ def test_two_halves_of_different_checkpoints_are_refused(ssa, tiny):
     steps = ssa.folder / "mixed/checkpoints"
     shutil.copy(steps / "step-3/model.safetensors", steps / "step-6/model.safetensors")
     error = ssa("train", "--resume", "--out", "mixed", "--steps", 8, code=1).stderr
-    assert 'trainer.safetensors: is not of the checkpoint that model.safetensors beside it is of' in error
+    assert "trainer.safetensors: is not of the checkpoint that model.safetensors beside it is of" in error
 
 
 def test_a_checkpoint_with_numbers_that_are_not_finite_is_refused(ssa, tiny):
@@ -230,6 +230,17 @@ def test_texts_and_tokenizers_are_found_where_a_run_was_moved_to(masked):
 def test_validation_on_what_is_trained_on_is_said(masked):
     ssa = masked([f"A bird sees fish number {i} ." for i in range(60)])
     done = ssa("train", "config.toml", "--out", "run", "--steps", 2)
-    wanted = "validation_text train.txt has the content of text train.txt: the validation loss is of text that is trained on"
+    wanted = (
+        "validation_text train.txt has the content of text train.txt: the validation loss is of text that is trained on"
+    )
     assert f"warning: {wanted}" in done.stdout
     assert json.loads((ssa.folder / "run/run.json").read_text())["warnings"] == [wanted]
+
+
+def test_tokens_that_become_shorter_during_training_are_named(language):
+    ssa = language([f"Birds see fish number {i}. They eat {i * i} of them." for i in range(300)])
+    process = ssa.start("train", "config.toml", "--out", "run", "--steps", 100000, "--eval-batches", 0)
+    process.stdout.readline()
+    os.truncate(ssa.folder / "train.bin", 0)
+    error = process.communicate(timeout=60)[1]
+    assert (process.returncode, error) == (1, "ssa: train.bin: became shorter while it was read\n")
