@@ -148,7 +148,7 @@ Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& mod
   const std::chrono::duration<double> seconds = Clock::now() - start;
   print("{} tasks in {:.1f} s\n", tasks.size(), seconds.count());
   if (!missing.empty()) {
-    print("Left out, as their data is not there: {}\n", fmt::join(missing, ", "));
+    ssa::print("Left out, as their data is not there: {}\n", fmt::join(missing, ", "));
   }
   if (!arguments.choices.empty()) write_file(arguments.choices, choices);
   std::vector<fs::path> files;

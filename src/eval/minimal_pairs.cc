@@ -321,13 +321,13 @@ Json to_json(const std::vector<ParadigmResult>& results) {
     rows.push_back(own.json());
     auto group = std::ranges::find(phenomena, result.phenomenon, &AccuracyRow::phenomenon);
     if (group == phenomena.end()) {
-      group = phenomena.insert(
-          group, {.paradigm = "mean of " + result.phenomenon, .phenomenon = result.phenomenon});
+      group = phenomena.insert(group, AccuracyRow{.paradigm = "mean of " + result.phenomenon,
+                                                  .phenomenon = result.phenomenon});
     }
     group->add(result);
     average.add(result);
   }
-  for (const Row& group : phenomena) rows.push_back(group.json());
+  for (const AccuracyRow& group : phenomena) rows.push_back(group.json());
   rows.push_back(average.json());
   return rows;
 }
