@@ -28,4 +28,15 @@ if torch.__version__.split("+")[0] != TORCH_VERSION:
         f"and torch {torch.__version__} is installed: {_HOW}."
     )
 
-torch.ops.load_library(str(Path(__file__).parent / LIBRARY))
+_PATH = str((Path(__file__).parent / LIBRARY).resolve())
+
+# A second library would register the same operators and end the process (SIGABRT).
+_loaded = {str(Path(path).resolve()) for path in torch.ops.loaded_libraries}
+if _PATH not in _loaded and torch._C._jit_get_schemas_for_operator("ssa::attention"):
+    _where = next((path for path in sorted(_loaded) if Path(path).name == LIBRARY), "another place")
+    raise ImportError(
+        f"ssa_attention cannot be loaded from {_PATH}: this process has its operators from {_where} already. "
+        "Keep one of the two on sys.path."
+    )
+
+torch.ops.load_library(_PATH)

@@ -4,8 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -18,6 +16,8 @@
 #include "eval/attention_map.h"
 #include "eval/model_json.h"
 #include "files/durable_files.h"
+#include "files/lines.h"
+#include "files/terminal.h"
 #include "run/run_folder.h"
 #include "tasks/icl_prompt.h"
 
@@ -61,9 +61,7 @@ IclSequences read_input(const std::string& input, IclTask task) {
     throw std::invalid_argument(fmt::format("--input {}: is a folder", input));
   }
   if (fs::exists(input, ignored)) {
-    std::ifstream in(input, std::ios::binary);
-    if (!in) throw std::runtime_error(fmt::format("--input {}: cannot be read", input));
-    return icl_prompt(task, {std::istreambuf_iterator<char>(in), {}}, "--input " + input);
+    return icl_prompt(task, read_text(input), "--input " + input);
   }
   // One word that is no number was probably meant as a file.
   const bool one_word = !input.empty() && input.find_first_of(", \t\n[") == std::string::npos;
@@ -92,11 +90,14 @@ void write_maps(const AttentionArguments& arguments) {
                 {"score", run.config.model.score},
                 {"seed", run.config.train.seed},
                 {"step", loaded.step}};
-    map.update(attention_map(*loaded.model, sequence));
+    try {
+      map.update(attention_map(*loaded.model, sequence));
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(fmt::format("{}: {}", run.folder.string(), error.what()));
+    }
     maps.push_back(std::move(map));
-    fmt::print("{}: score {}, step {}: {} layers of {} heads\n", run.folder.string(),
-               run.config.model.score, loaded.step, run.config.model.layers,
-               run.config.model.heads);
+    print("{}: score {}, step {}: {} layers of {} heads\n", run.folder.string(),
+          run.config.model.score, loaded.step, run.config.model.layers, run.config.model.heads);
     std::fflush(stdout);
   }
   const Json out = {{"schema", 1},
@@ -109,9 +110,9 @@ void write_maps(const AttentionArguments& arguments) {
   }
   const fs::path file = arguments.out / "attention.json";
   // In one line: indented, each of the many weights would stand on a line of its own.
-  write_file(file, out.dump() + "\n");
-  fmt::print("Weights: {}\nPage: python -m ssa_attention.report.attention {}\n", file.string(),
-             arguments.out.string());
+  write_file(file, json_text(out) + "\n");
+  print("Weights: {}\nPage: python -m ssa_attention.report.attention {}\n", file.string(),
+        arguments.out.string());
 }
 
 }  // namespace

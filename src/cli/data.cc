@@ -14,6 +14,7 @@
 #include "cli/number.h"
 #include "config/field.h"
 #include "files/durable_files.h"
+#include "files/terminal.h"
 #include "shards/shards_record.h"
 #include "shards/token_shards.h"
 #include "shards/tokenize_files.h"
@@ -47,17 +48,16 @@ class ProgressLine {
     if (seconds < next_) return;
     next_ = seconds + (terminal_ ? 0.1 : 60);
     const double megabytes = static_cast<double>(done.text_bytes) / 1e6;
-    fmt::print(stderr, "{}{:.1f} MB of text, {:.2f} MB/s, {:.1f} M tokens, {} of {} files{}",
-               terminal_ ? "\r\x1b[K" : "", megabytes, megabytes / seconds,
-               static_cast<double>(done.tokens) / 1e6, done.files, files, terminal_ ? "" : "\n");
+    const std::string line =
+        fmt::format("{:.1f} MB of text, {:.2f} MB/s, {:.1f} M tokens, {} of {} files", megabytes,
+                    megabytes / seconds, static_cast<double>(done.tokens) / 1e6, done.files, files);
+    terminal_ ? redraw(line) : print_error_text(line + "\n");
   }
-  void clear() const {
-    if (terminal_) fmt::print(stderr, "\r\x1b[K");
-  }
+  void clear() const { redraw(""); }
   double seconds() const { return seconds_since(start_); }
 
  private:
-  const bool terminal_ = ::isatty(STDERR_FILENO) != 0;
+  const bool terminal_ = can_redraw(STDERR_FILENO);
   const Clock::time_point start_ = Clock::now();
   double next_ = terminal_ ? 0.1 : 60;
 };
@@ -68,8 +68,8 @@ void show_left_out(const Json& inputs) {
     const auto bad = input.at("bad").get<std::int64_t>();
     const auto empty = input.at("empty").get<std::int64_t>();
     if (bad + empty == 0) continue;
-    fmt::print("{}: left out {} and {}\n", input.at("file").get<std::string>(),
-               counted(bad, "bad line"), counted(empty, "empty document"));
+    print("{}: left out {} and {}\n", input.at("file").get<std::string>(), counted(bad, "bad line"),
+          counted(empty, "empty document"));
   }
 }
 
@@ -85,8 +85,8 @@ int tokenize(const TokenizeOptions& options) {
   });
   line.clear();
   if (!finished) {
-    fmt::print("stopped; the same command goes on: finished files are kept in {}.parts\n",
-               options.out.string());
+    print("stopped; the same command goes on: finished files are kept in {}.parts\n",
+          options.out.string());
     return 128 + signals.received();
   }
   const double seconds = line.seconds();
@@ -94,17 +94,17 @@ int tokenize(const TokenizeOptions& options) {
   const Json record = read_shards_record(options.out);
   show_left_out(record.at("inputs"));
   const Json& held_out = record.at("held_out");
-  fmt::print("{}: {}; held out: {}; {} of {} read, {:.1f} MB of text in {:.1f} s, {:.2f} MB/s\n",
-             options.out.string(), counted(record.at("training")),
-             held_out.is_null() ? "nothing" : counted(held_out), done.files,
-             counted(static_cast<std::int64_t>(options.files.size()), "file"), megabytes, seconds,
-             megabytes / seconds);
+  print("{}: {}; held out: {}; {} of {} read, {:.1f} MB of text in {:.1f} s, {:.2f} MB/s\n",
+        options.out.string(), counted(record.at("training")),
+        held_out.is_null() ? "nothing" : counted(held_out), done.files,
+        counted(static_cast<std::int64_t>(options.files.size()), "file"), megabytes, seconds,
+        megabytes / seconds);
   return 0;
 }
 
 void info(const fs::path& prefix) {
   const auto row = [](const char* name, const std::string& value) {
-    fmt::print("{:<13} {}\n", name, value);
+    print("{:<13} {}\n", name, value);
   };
   const auto show = [&row](const fs::path& shards_prefix) {
     const TokenShards shards(shards_prefix);

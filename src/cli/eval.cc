@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "cli/command.h"
@@ -16,6 +17,8 @@
 #include "cli/number.h"
 #include "eval/model_json.h"
 #include "files/durable_files.h"
+#include "files/terminal.h"
+#include "run/run_data.h"
 #include "run/run_folder.h"
 #include "tasks/task_tokenizer.h"
 
@@ -44,7 +47,8 @@ std::vector<EvalSuite> suites(CLI::App& app) {
 
 struct EvalArguments {
   fs::path run;
-  std::string suite;  ///< empty: the first one for the run's task
+  std::string suite;              ///< empty: the first one for the run's task
+  std::string tokenizer, merges;  ///< empty: the run's
   std::optional<std::int64_t> checkpoint;
   std::vector<EvalSuite> suites;
 };
@@ -81,25 +85,44 @@ const EvalSuite& chosen_suite(const EvalArguments& arguments, const std::string&
   return *found;
 }
 
+/// Where the results go. Throws now, not after the measurements, where nothing can be written
+/// there.
+fs::path results_file(const fs::path& run_folder, const char* suite) {
+  const fs::path folder = run_folder / "evals";
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    throw std::runtime_error(
+        fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+  }
+  sweep_temporaries(folder);
+  const fs::path file = folder / fmt::format("{}.json", suite);
+  const NewFile tried(file);
+  return file;
+}
+
 void evaluate(const EvalArguments& arguments) {
   Run run = open_run(arguments.run);
+  run.config = with_found_data(run.config, run.folder);
   const std::string task(name_of(run.config.task.name));
-  if (!run.config.task.tokenizer.empty()) {
+  if (!arguments.tokenizer.empty()) {
+    run.config.task.tokenizer = arguments.tokenizer;
+    run.config.task.merges = arguments.merges;
+  } else if (!run.config.task.tokenizer.empty()) {
     require_same_data(run, {{"task.tokenizer", hash_tokenizer(run.config.task)}});
   }
   const EvalSuite& suite = chosen_suite(arguments, task);
   suite.check(run.config);
+  const fs::path file = results_file(run.folder, suite.info->name);
   const LoadedModel loaded = load_model(run, arguments.checkpoint);
-  fmt::print("{}: {}, score {}, step {}; suite {}\n", run.folder.string(), task,
-             run.config.model.score, loaded.step, suite.info->name);
+  print("{}: {}, score {}, step {}; suite {}\n", run.folder.string(), task, run.config.model.score,
+        loaded.step, suite.info->name);
   Json out = {{"schema", 1},         {"suite", suite.info->name},
               {"task", task},        {"score", run.config.model.score},
               {"step", loaded.step}, {"score_parameters", score_parameters_json(*loaded.model)}};
   out.update(suite.evaluate(run.config, *loaded.model));
-  const fs::path file = run.folder / "evals" / fmt::format("{}.json", suite.info->name);
-  fs::create_directories(file.parent_path());
   write_json(file, out);
-  fmt::print("\nAll figures: {}\n", file.string());
+  print("\nAll figures: {}\n", file.string());
 }
 
 }  // namespace
@@ -110,6 +133,9 @@ void add_eval(CLI::App& app, int&) {
   CLI::Option* suite = app.add_option("--suite", arguments->suite);
   app.add_option("--checkpoint", arguments->checkpoint, "step of the checkpoint (default: newest)")
       ->check(whole_number(0));
+  CLI::Option* tokenizer = app.add_option("--tokenizer", arguments->tokenizer,
+                                          "instead of the run's task.tokenizer, unchecked");
+  app.add_option("--merges", arguments->merges, "merges.txt of that tokenizer")->needs(tokenizer);
   arguments->suites = suites(app);
   std::vector<std::string> known;
   for (const EvalSuite& one : arguments->suites) {

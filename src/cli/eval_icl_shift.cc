@@ -10,6 +10,7 @@
 
 #include "cli/eval_suite.h"
 #include "cli/number.h"
+#include "files/terminal.h"
 
 namespace ssa {
 namespace {
@@ -36,33 +37,33 @@ bool shown(const std::string& metric) {
 /// One line per shown metric; the first result's line is preceded by the head of the table.
 void print_result(const IclShiftResult& result, bool first) {
   if (first) {
-    fmt::print("\n{:<13} {:>9} {:>6}  {:<22} {:>9} {:>9}", "shift", "value", "points", "metric",
-               "model", "+-");
+    print("\n{:<13} {:>9} {:>6}  {:<22} {:>9} {:>9}", "shift", "value", "points", "metric", "model",
+          "+-");
     for (std::size_t p = 1; p < result.predictors.size(); ++p) {
-      fmt::print(" {:>13}", result.predictors[p].predictor);
+      print(" {:>13}", result.predictors[p].predictor);
     }
-    fmt::print("\n");
+    print("\n");
   }
   const std::string place = fmt::format("{:<13} {:>9} {:>6}", result.shift.name,
                                         value_text(result.shift), result.shift.spec.points);
-  if (!result.skipped.empty()) fmt::print("{}  skipped: {}\n", place, result.skipped);
+  if (!result.skipped.empty()) print("{}  skipped: {}\n", place, result.skipped);
   if (result.predictors.empty()) return;
   const std::vector<Figure>& model = result.predictors.front().figures;
   for (std::size_t f = 0; f < model.size(); ++f) {
     if (!shown(model[f].metric)) continue;
-    fmt::print("{}  {:<22} {:>9.4g} {:>9.2g}", place, model[f].metric, model[f].mean,
-               model[f].standard_error);
+    print("{}  {:<22} {:>9.4g} {:>9.2g}", place, model[f].metric, model[f].mean,
+          model[f].standard_error);
     for (std::size_t p = 1; p < result.predictors.size(); ++p) {
-      fmt::print(" {:>13.4g}", result.predictors[p].figures[f].mean);
+      print(" {:>13.4g}", result.predictors[p].figures[f].mean);
     }
-    fmt::print("\n");
+    print("\n");
   }
   std::fflush(stdout);
 }
 
 /// Means over the heads of the last layer.
 void print_attention(const std::vector<IclShiftResult>& results) {
-  fmt::print(
+  print(
       "\nAttention of the last layer, mean over heads ({} sequences at most)\n"
       "{:<13} {:>9} {:>13} {:>9} {:>9}\n",
       kAttentionSequences, "shift", "value", "mass on huge", "entropy", "p_max");
@@ -77,9 +78,8 @@ void print_attention(const std::vector<IclShiftResult>& results) {
       heads += 1;
     }
     const bool planted = result.attention.back().mass.has_value();
-    fmt::print("{:<13} {:>9} {:>13} {:>9.4f} {:>9.4f}\n", result.shift.name,
-               value_text(result.shift), planted ? fmt::format("{:.4f}", mass / heads) : "",
-               entropy / heads, p_max / heads);
+    print("{:<13} {:>9} {:>13} {:>9.4f} {:>9.4f}\n", result.shift.name, value_text(result.shift),
+          planted ? fmt::format("{:.4f}", mass / heads) : "", entropy / heads, p_max / heads);
   }
 }
 
@@ -112,10 +112,10 @@ IclShiftOptions options_for(const ShiftArguments& arguments, const Config& confi
 Json evaluate(const ShiftArguments& arguments, const Config& config, Model& model) {
   const IclTask task = icl_task(config.task.name);
   const IclShiftOptions options = options_for(arguments, config);
-  fmt::print("{} sequences of data seed {}{}\n", options.sequences, options.data_seed,
-             task == IclTask::linear                ? ""
-             : options.sampler == IclSampler::plain ? ", plain sampler"
-                                                    : ", balanced sampler");
+  print("{} sequences of data seed {}{}\n", options.sequences, options.data_seed,
+        task == IclTask::linear                ? ""
+        : options.sampler == IclSampler::plain ? ", plain sampler"
+                                               : ", balanced sampler");
   bool first = true;
   const std::vector<IclShiftResult> results = evaluate_icl_shifts(
       model, config.model.max_positions, task, options, [&](const IclShiftResult& result) {

@@ -1,7 +1,6 @@
 // `ssa eval --suite zorro`, `zorro-mlm`, `blimp-mlm` and `blimp`: what a language model makes of
 // minimal pairs.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include "files/data_file.h"
 #include "files/durable_files.h"
 #include "files/file_hash.h"
+#include "files/terminal.h"
 #include "model/autocast.h"
 #include "tasks/task_tokenizer.h"
 
@@ -54,19 +54,20 @@ constexpr PairSuite kPairSuites[] = {
 std::vector<ParadigmResult> results_of(const PairArguments& arguments, const PairSuite& suite,
                                        const Config& config, Model& model,
                                        const std::vector<Paradigm>& paradigms) {
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
-  const auto report = [&](std::int64_t done, std::int64_t all) {
-    if (terminal) fmt::print(stderr, "\r{} of {} sentences{}", done, all, done == all ? "\n" : "");
+  const auto report = [](std::int64_t done, std::int64_t all) {
+    redraw(done == all ? "" : fmt::format("{} of {} sentences", done, all));
   };
   const Autocast autocast(choice_named<Precision>("--precision", arguments.language->precision));
   const std::int64_t longest = config.model.max_positions;
+  const double rounding = rounding_of(arguments.language->precision);
   if (suite.score) {
     const auto tokenizer = read_tokenizer(find_data(config.task.tokenizer, "task.tokenizer"));
-    return evaluate_minimal_pairs(model, *tokenizer, longest, paradigms, *suite.score, report);
+    return evaluate_minimal_pairs(model, *tokenizer, longest, paradigms, *suite.score, rounding,
+                                  report);
   }
   const auto tokenizer = read_task_tokenizer(config);
   const EndToken end = find_end_token(*tokenizer, arguments.language->end_token);
-  return evaluate_minimal_pairs(model, *tokenizer, end.id, longest, paradigms, report);
+  return evaluate_minimal_pairs(model, *tokenizer, end.id, longest, paradigms, rounding, report);
 }
 
 fs::path folder_of(const PairArguments& arguments, const PairSuite& suite) {
@@ -100,20 +101,26 @@ std::map<std::string, double> published(const fs::path& folder, const PairSuite&
 }
 
 void print_rows(const Json& rows, const std::map<std::string, double>& references) {
-  fmt::print("\n{:<52} {:>8} {:>6} {:>6} {:>5}{}\n", "paradigm", "accuracy", "+-", "pairs", "ties",
-             references.empty() ? "" : "  published");
+  print("\n{:<52} {:>8} {:>6} {:>6} {:>5} {:>6}  {:<13}{}\n", "paradigm", "accuracy", "+-", "pairs",
+        "ties", "close", "least - most", references.empty() ? "" : "  published");
   for (const Json& row : rows) {
     const auto name = row.at("paradigm").get<std::string>();
     const auto reference = references.find(name);
-    fmt::print("{:<52} {:>8.2f} {:>6.2f} {:>6} {:>5}{}\n", name, row.at("mean").get<double>(),
-               row.at("standard_error").get<double>(), row.at("items").get<std::int64_t>(),
-               row.at("ties").get<std::int64_t>(),
-               reference == references.end() ? "" : fmt::format("{:>11.2f}", reference->second));
+    const auto close = row.at("close").get<std::int64_t>();
+    print("{:<52} {:>8.2f} {:>6.2f} {:>6} {:>5} {:>6}  {:<13}{}\n", name,
+          row.at("mean").get<double>(), row.at("standard_error").get<double>(),
+          row.at("items").get<std::int64_t>(), row.at("ties").get<std::int64_t>(), close,
+          close == 0 ? ""
+                     : fmt::format("{:.2f} - {:.2f}", row.at("least").get<double>(),
+                                   row.at("most").get<double>()),
+          reference == references.end() ? "" : fmt::format("{:>11.2f}", reference->second));
   }
+  print(
+      "close: pairs whose scores differ by no more than rounding; least - most: the accuracy, "
+      "were all of them wrong, or right\n");
   if (!references.empty()) {
-    fmt::print(
-        "published: BabyBERTa trained on all of AO-CHILDES, mean of 10 models; for "
-        "orientation\n");
+    print(
+        "published: BabyBERTa trained on all of AO-CHILDES, mean of 10 models; for orientation\n");
   }
 }
 
@@ -152,8 +159,7 @@ Json evaluate(const PairArguments& arguments, const PairSuite& suite, const Conf
   Json rows = to_json(results);
   const auto references = published(folder, suite);
   print_rows(rows, references);
-  fmt::print("{} paradigms in {:.1f} s, {}\n", results.size(), seconds,
-             arguments.language->precision);
+  print("{} paradigms in {:.1f} s, {}\n", results.size(), seconds, arguments.language->precision);
   if (!arguments.sentences.empty()) write_sentences(arguments.sentences, results);
   for (const auto& [paradigm, accuracy] : references) {
     rows.push_back({{"paradigm", paradigm},

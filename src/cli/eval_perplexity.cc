@@ -1,11 +1,11 @@
 // `ssa eval --suite ppl`: how well a language model predicts texts.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <stdexcept>
 
@@ -14,7 +14,9 @@
 #include "eval/perplexity.h"
 #include "files/data_file.h"
 #include "files/file_hash.h"
+#include "files/terminal.h"
 #include "model/autocast.h"
+#include "shards/shards_record.h"
 #include "tasks/task_tokenizer.h"
 #include "text/text_documents.h"
 
@@ -74,6 +76,22 @@ std::vector<WindowOptions> windows_of(const PerplexityArguments& arguments, cons
   return all;
 }
 
+/// Prefixes of the run's training tokens by the hash of each text that is in them; of those that
+/// are still there and have a record.
+std::map<std::string, std::string> training_texts(const Config& config) {
+  std::map<std::string, std::string> found;
+  for (const std::string& name : config.task.tokens) {
+    try {
+      const fs::path index = find_data(name + ".idx", "task.tokens");
+      for (const auto& [hash, file] : texts_by_hash(index.parent_path() / index.stem())) {
+        found.emplace(hash, name);
+      }
+    } catch (const std::runtime_error&) {  // they are not needed here
+    }
+  }
+  return found;
+}
+
 struct MeasuredText {
   TextLikelihood likelihood;
   LeftOut left_out;
@@ -81,11 +99,10 @@ struct MeasuredText {
 
 MeasuredText measure(const PerplexityArguments& arguments, const fs::path& file, Model& model,
                      const Tokenizer& tokenizer, const WindowOptions& windows) {
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
   PerplexityMeter meter(model, tokenizer, windows);
   const auto add = [&](std::string_view text) {
     meter.add(text);
-    if (terminal) fmt::print(stderr, "\r{} tokens ", meter.so_far().tokens);
+    redraw(fmt::format("{} tokens", meter.so_far().tokens));
   };
   MeasuredText out;
   out.left_out = for_each_document(file, arguments.documents, add);
@@ -93,7 +110,7 @@ MeasuredText measure(const PerplexityArguments& arguments, const fs::path& file,
     throw std::runtime_error(fmt::format("{}: there is no text in it", file.string()));
   }
   out.likelihood = meter.finish();
-  if (terminal) fmt::print(stderr, "\r{:20}\r", "");
+  redraw("");
   return out;
 }
 
@@ -104,27 +121,32 @@ Json evaluate(const PerplexityArguments& arguments, const Config& config, Model&
   std::vector<WindowOptions> windows = windows_of(arguments, config);
   const std::vector<fs::path> files = files_of(arguments);
   const Autocast autocast(choice_named<Precision>("--precision", arguments.language->precision));
-  Json rows = Json::array(), texts = Json::array();
-  fmt::print("\n{:<32} {:>6} {:>10} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7}\n", "text", "length",
-             "perplexity", "+-", "bits/byte", "word ppl", "tokens", "bytes", "docs");
+  Json rows = Json::array(), texts = Json::array(), warnings = Json::array();
+  const std::map<std::string, std::string> trained_on = training_texts(config);
+  print("\n{:<32} {:>6} {:>10} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7}\n", "text", "length",
+        "perplexity", "+-", "bits/byte", "word ppl", "tokens", "bytes", "docs");
   const auto start = Clock::now();
   for (const fs::path& file : files) {
     const std::string name = file.stem().string();
     for (WindowOptions& one : windows) {
       one.begin = end.id;
       const auto [result, left_out] = measure(arguments, file, model, *tokenizer, one);
-      fmt::print("{:<32} {:>6} {:>10.4f} {:>8.4f} {:>9.4f} {:>9.2f} {:>9} {:>9} {:>7}\n", name,
-                 one.length, result.token_perplexity(), result.standard_error(),
-                 result.bits_per_byte(), result.word_perplexity(), result.tokens, result.bytes,
-                 result.documents);
+      print("{:<32} {:>6} {:>10.4f} {:>8.4f} {:>9.4f} {:>9.2f} {:>9} {:>9} {:>7}\n", name,
+            one.length, result.token_perplexity(), result.standard_error(), result.bits_per_byte(),
+            result.word_perplexity(), result.tokens, result.bytes, result.documents);
       std::fflush(stdout);
       const bool first = &one == windows.data();
       const std::string label = first ? name : fmt::format("{}@{}", name, one.length);
       for (Json& row : to_json(label, result)) rows.push_back(std::move(row));
       if (!first) continue;
+      const std::string hash = hash_files({file});
+      if (const auto tokens = trained_on.find(hash); tokens != trained_on.end()) {
+        warnings.push_back(fmt::format("{}: the model was trained on it (it is in {})",
+                                       file.string(), tokens->second));
+      }
       texts.push_back({{"text", name},
                        {"file", file.string()},
-                       {"hash", hash_files({file})},
+                       {"hash", hash},
                        {"documents", result.documents},
                        {"tokens", result.tokens},
                        {"bytes", result.bytes},
@@ -133,7 +155,8 @@ Json evaluate(const PerplexityArguments& arguments, const Config& config, Model&
     }
   }
   const std::chrono::duration<double> seconds = Clock::now() - start;
-  fmt::print("{} texts in {:.1f} s\n", files.size(), seconds.count());
+  print("{} texts in {:.1f} s\n", files.size(), seconds.count());
+  for (const Json& warning : warnings) warn("warning: " + warning.get<std::string>());
   Json lengths = Json::array();
   for (const WindowOptions& one : windows) lengths.push_back(one.length);
   return {{"lengths", lengths},
@@ -144,6 +167,7 @@ Json evaluate(const PerplexityArguments& arguments, const Config& config, Model&
           {"seconds", seconds.count()},
           {"data", hash_files(files)},
           {"texts", texts},
+          {"warnings", warnings},
           {"rows", rows}};
 }
 

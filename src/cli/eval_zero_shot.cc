@@ -1,7 +1,6 @@
 // `ssa eval --suite zero-shot`: what a language model makes of multiple-choice tasks.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "files/data_file.h"
 #include "files/durable_files.h"
 #include "files/file_hash.h"
+#include "files/terminal.h"
 #include "model/autocast.h"
 #include "tasks/task_tokenizer.h"
 
@@ -102,11 +102,11 @@ void print_result(const ChoiceResult& result, const Json& rows) {
   for (const ChoiceResult::Answers& answers : result.answers) {
     remarks += fmt::format("  {} {}", answers.metric->name, mean(answers.metric->name));
   }
-  fmt::print("{:<16} {:>7} {:>6} {:>9} {:>9} {:>11} {:>7} {:>9} {:>7}{}\n", result.name,
-             mean("acc"), fmt::format("{:.2f}", rows[0].at("standard_error").get<double>()),
-             mean("acc_norm"), mean("acc_bytes"), mean("perplexity"),
-             greedy ? "-" : fmt::format("{:.2f}", 100 * result.chance),
-             greedy ? "-" : fmt::format("{:.2f}", 100 * result.majority()), result.items, remarks);
+  print("{:<16} {:>7} {:>6} {:>9} {:>9} {:>11} {:>7} {:>9} {:>7}{}\n", result.name, mean("acc"),
+        fmt::format("{:.2f}", rows[0].at("standard_error").get<double>()), mean("acc_norm"),
+        mean("acc_bytes"), mean("perplexity"),
+        greedy ? "-" : fmt::format("{:.2f}", 100 * result.chance),
+        greedy ? "-" : fmt::format("{:.2f}", 100 * result.majority()), result.items, remarks);
   std::fflush(stdout);
 }
 
@@ -114,14 +114,13 @@ Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& mod
   using Clock = std::chrono::steady_clock;
   const auto tokenizer = read_task_tokenizer(config);
   const EndToken end = find_end_token(*tokenizer, arguments.language->end_token);
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
   const Autocast autocast(choice_named<Precision>("--precision", arguments.language->precision));
   std::vector<std::string> missing;
   const std::vector<FoundTask> tasks = find_tasks(arguments, missing);
   Json rows = Json::array(), of_tasks = Json::array();
   std::string choices = "task\titem\tchoice\tlog_probability\tgreedy\n";
-  fmt::print("\n{:<16} {:>7} {:>6} {:>9} {:>9} {:>11} {:>7} {:>9} {:>7}\n", "task", "acc", "+-",
-             "acc_norm", "acc_bytes", "perplexity", "chance", "majority", "items");
+  print("\n{:<16} {:>7} {:>6} {:>9} {:>9} {:>11} {:>7} {:>9} {:>7}\n", "task", "acc", "+-",
+        "acc_norm", "acc_bytes", "perplexity", "chance", "majority", "items");
   const auto start = Clock::now();
   for (const FoundTask& one : tasks) {
     std::vector<ChoiceItem> items = read_choice_items(one.task, one.data);
@@ -130,10 +129,9 @@ Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& mod
     const ChoiceResult result =
         evaluate_choices(model, *tokenizer, end.id, config.model.max_positions, one.task, items,
                          [&](std::int64_t done, std::int64_t number) {
-                           if (terminal)
-                             fmt::print(stderr, "\r{}: {} of {} ", one.task.name, done, number);
+                           redraw(fmt::format("{}: {} of {}", one.task.name, done, number));
                          });
-    if (terminal) fmt::print(stderr, "\r{:60}\r", "");
+    redraw("");
     const Json own = to_json(result);
     print_result(result, own);
     append_choices(choices, result);
@@ -148,9 +146,9 @@ Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& mod
                         {"constant", result.constant()}});
   }
   const std::chrono::duration<double> seconds = Clock::now() - start;
-  fmt::print("{} tasks in {:.1f} s\n", tasks.size(), seconds.count());
+  print("{} tasks in {:.1f} s\n", tasks.size(), seconds.count());
   if (!missing.empty()) {
-    fmt::print("Left out, as their data is not there: {}\n", fmt::join(missing, ", "));
+    ssa::print("Left out, as their data is not there: {}\n", fmt::join(missing, ", "));
   }
   if (!arguments.choices.empty()) write_file(arguments.choices, choices);
   std::vector<fs::path> files;

@@ -16,8 +16,10 @@
 #include "cli/command.h"
 #include "cli/number.h"
 #include "files/lines.h"
+#include "files/terminal.h"
 #include "generate/generation.h"
 #include "model/autocast.h"
+#include "run/run_data.h"
 #include "run/run_folder.h"
 #include "tasks/task_tokenizer.h"
 #include "train/signals.h"
@@ -38,20 +40,13 @@ struct GenerateArguments {
 };
 
 std::unique_ptr<Tokenizer> tokenizer_of(const GenerateArguments& arguments, const Run& run) {
-  Config config = run.config;
+  Config config = with_found_data(run.config, run.folder);
   if (arguments.tokenizer.empty()) {
     require_same_data(run, {{"task.tokenizer", hash_tokenizer(config.task)}});
   }
   if (!arguments.tokenizer.empty()) config.task.tokenizer = arguments.tokenizer;
   if (!arguments.merges.empty()) config.task.merges = arguments.merges;
   return read_task_tokenizer(config);
-}
-
-void write_out(const std::string& text) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (!written || std::fflush(stdout) != 0) {
-    throw std::runtime_error("standard output: cannot be written");
-  }
 }
 
 struct Prompt {
@@ -79,8 +74,7 @@ std::vector<Prompt> read_prompts(const GenerateArguments& arguments, const Token
     return prompts;
   }
   const fs::path& file = *arguments.prompts;
-  for_each_line(file == "-" ? fs::path() : file,
-                [&](std::string_view line) { add(without_carriage_return(line)); });
+  for_each_line(file == "-" ? fs::path() : file, add);
   if (prompts.empty()) {
     throw std::invalid_argument(fmt::format("--prompts {}: is empty", file.string()));
   }
@@ -108,9 +102,9 @@ int generate_texts(GenerateArguments arguments) {
   const auto start = std::chrono::steady_clock::now();
   std::int64_t tokens = 0;
   for (std::size_t i = 0; i < prompts.size() && signals.received() == 0; ++i) {
-    if (!many) write_out(arguments.prompt);
+    if (!many) write_output(arguments.prompt);
     const auto show = [&](const std::string& piece) {
-      if (!many) write_out(piece);
+      if (!many) write_output(piece);
       return signals.received() == 0;
     };
     const Autocast autocast(choice_named<Precision>("--precision", arguments.precision));
@@ -122,16 +116,17 @@ int generate_texts(GenerateArguments arguments) {
                         {"text", text.text},
                         {"tokens", text.tokens},
                         {"ending", ending_name(text.ending)}};
-      write_out(row.dump() + "\n");
+      write_output(json_text(row) + "\n");
     } else {
-      write_out("\n");
-      fmt::print(stderr, "ended by: {}\n", ending_name(text.ending));
+      write_output("\n");
+      print_error_text(fmt::format("ended by: {}\n", ending_name(text.ending)));
     }
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  fmt::print(stderr, "{}: score {}, step {}; {} tokens in {:.1f} s, {:.1f} tokens/s\n",
-             run.folder.string(), run.config.model.score, loaded.step, tokens, seconds.count(),
-             static_cast<double>(tokens) / seconds.count());
+  print_error_text(fmt::format("{}: score {}, step {}; {} tokens in {:.1f} s, {:.1f} tokens/s\n",
+                               printable_line(run.folder.string()), run.config.model.score,
+                               loaded.step, tokens, seconds.count(),
+                               static_cast<double>(tokens) / seconds.count()));
   return signals.received() == 0 ? 0 : 128 + signals.received();
 }
 

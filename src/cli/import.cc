@@ -8,11 +8,13 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "cli/command.h"
 #include "cli/number.h"
 #include "files/durable_files.h"
+#include "files/terminal.h"
 #include "model/hugging_face/architecture.h"
 #include "model/hugging_face/weights.h"
 #include "model/softmax_limit.h"
@@ -131,23 +133,31 @@ void import_checkpoint(const ImportArguments& arguments) {
       read_weights(arguments.checkpoint), *model,
       arguments.score.empty() ? ScoreWeights::of_files : ScoreWeights::of_model);
   const std::int64_t parameters = count_parameters(*model);
-  const fs::path out = arguments.out.has_filename() ? arguments.out : arguments.out.parent_path();
-  const Run run = create_run(out, out.filename().string(), config, parameters, 1, data);
-  const Optimizer optimizer(config.train, *model);
-  save_checkpoint(run.folder, {}, *model, optimizer);
-  fmt::print("{}: {} parameters of {}; tokenizer {}\n", run.folder.string(), parameters,
-             arguments.checkpoint.string(),
-             config.task.tokenizer.empty() ? "none" : config.task.tokenizer);
+  const RunLock lock(arguments.out);
+  const Run run = create_run(
+      arguments.out, config,
+      {.name = run_name(arguments.out), .parameters = parameters, .processes = 1, .data = data});
+  try {
+    save_checkpoint(run.folder, {}, *model, Optimizer(config.train, *model));
+  } catch (...) {  // a run without a checkpoint would be in the way of the next try
+    std::error_code ignored;
+    for (const char* part : {"run.json", "checkpoints", "evals"}) {
+      fs::remove_all(run.folder / part, ignored);
+    }
+    throw;
+  }
+  print("{}: {} parameters of {}; tokenizer {}\n", run.folder.string(), parameters,
+        arguments.checkpoint.string(), config.task.tokenizer.empty() ? "none" : config.task.tokenizer);
   if (!config.model.score_initial.empty()) {
     const auto& params = find_score(config.model.score).params;
     for (std::size_t i = 0; i < params.size(); ++i) {
-      fmt::print("{}{} = {}", i == 0 ? config.model.score + ": " : ", ", params[i].name,
+      print("{}{} = {}", i == 0 ? config.model.score + ": " : ", ", params[i].name,
                  config.model.score_initial[i]);
     }
-    fmt::print("\n");
+    print("\n");
   }
   if (!unused.empty()) {
-    fmt::print("left out, as of heads that the model has not: {}\n", fmt::join(unused, ", "));
+    print("left out, as of heads that the model has not: {}\n", fmt::join(unused, ", "));
   }
 }
 

@@ -1,10 +1,8 @@
 // `ssa`: the table of sub-commands, and how their errors end.
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -15,6 +13,8 @@
 #include "cli/command.h"
 #include "config/field.h"
 #include "config/version.h"
+#include "files/terminal.h"
+#include "run/failure.h"
 
 namespace ssa {
 
@@ -41,9 +41,8 @@ namespace {
 constexpr int kFailure = 1;
 constexpr int kUsage = 2;
 
-int fail(int code, std::string message) {
-  std::ranges::replace(message, '\n', ' ');
-  fmt::print(stderr, "ssa: {}\n", message);
+int fail(int code, const std::string& message) {
+  warn(message);
   return code;
 }
 
@@ -95,6 +94,7 @@ int finish(int exit_code) {
 }
 
 int run(int argc, char** argv) {
+  fill_standard_descriptors();
   keep_freed_memory();
   CLI::App app("Scaled Signed Averaging and its rivals: train, evaluate, compare.", "ssa");
   app.footer("Example: ssa train configs/icl-every-small.toml --out runs/every");
@@ -105,7 +105,7 @@ int run(int argc, char** argv) {
     command.add(*app.add_subcommand(command.name, command.help), exit_code);
   }
   if (argc == 1) {
-    fmt::print(stderr, "{}", app.help());
+    print_error_text(app.help());
     return kUsage;
   }
   try {
@@ -114,14 +114,8 @@ int run(int argc, char** argv) {
     return finish(app.exit(request));
   } catch (const CLI::ParseError& error) {
     return fail(kUsage, usage_message(app, error));
-  } catch (const c10::Error& error) {
-    const std::string what = error.what_without_backtrace();
-    const bool memory = what.find("can't allocate memory") != std::string::npos;
-    return fail(kFailure, memory ? fmt::format("out of memory: {}", what) : what);
-  } catch (const std::bad_alloc&) {
-    return fail(kFailure, "out of memory");
-  } catch (const std::exception& error) {
-    return fail(kFailure, error.what());
+  } catch (const std::exception&) {
+    return fail(kFailure, describe_current_exception());
   }
   return finish(exit_code);
 }

@@ -4,8 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -21,6 +19,8 @@
 #include "experiment/results.h"
 #include "experiment/runner.h"
 #include "files/durable_files.h"
+#include "files/file_descriptor.h"
+#include "files/terminal.h"
 #include "run/run_folder.h"
 
 namespace ssa {
@@ -79,19 +79,15 @@ void keep_variants(std::vector<Work>& work, const Experiment& experiment,
   });
 }
 
-/// Refuses a folder of something else; makes it and keeps the experiment's file beside the results.
-void prepare_folder(const Experiment& experiment, const fs::path& out) {
-  const fs::path copy = out / "experiment.toml";
-  if (fs::exists(out) && !fs::is_directory(out)) {
-    throw std::runtime_error(fmt::format("{}: is a file, not a folder", out.string()));
-  }
-  if (fs::exists(out) && !fs::is_empty(out) && !fs::exists(copy)) {
-    throw std::runtime_error(fmt::format(
-        "{}: holds other files and no experiment.toml: use another --out", out.string()));
-  }
-  fs::create_directories(out);
-  std::ifstream in(experiment.file, std::ios::binary);
-  write_file(copy, std::string(std::istreambuf_iterator<char>(in), {}));
+/// Refuses a folder of something else. Of temporary files a killed process may have left some.
+void check_folder(const fs::path& out) {
+  if (fs::exists(out / "experiment.toml")) return;
+  const bool empty = std::ranges::all_of(fs::directory_iterator(out), [](const auto& entry) {
+    return entry.path().filename().string().starts_with(".");
+  });
+  if (empty) return;
+  throw std::runtime_error(
+      fmt::format("{}: holds other files and no experiment.toml: use another --out", out.string()));
 }
 
 std::string state_of(const Cell& cell, const std::vector<Work>& left, const fs::path& out) {
@@ -107,11 +103,11 @@ std::string state_of(const Cell& cell, const std::vector<Work>& left, const fs::
 void list_cells(const Experiment& experiment, const std::vector<Work>& left, const fs::path& out) {
   for (const Cell& cell : experiment.cells) {
     const ModelConfig& model = cell.config.model;
-    fmt::print("{}: {}, {} layers, {} heads, width {}, {} steps of {}: {}\n", cell.name(),
-               name_of(cell.config.task.name), model.layers, model.heads, model.width,
-               cell.config.train.steps, cell.config.train.batch, state_of(cell, left, out));
+    print("{}: {}, {} layers, {} heads, width {}, {} steps of {}: {}\n", cell.name(),
+          name_of(cell.config.task.name), model.layers, model.heads, model.width, cell.config.train.steps,
+          cell.config.train.batch, state_of(cell, left, out));
   }
-  fmt::print("{} cells, {} left; folder {}\n", experiment.cells.size(), left.size(), out.string());
+  print("{} cells, {} left; folder {}\n", experiment.cells.size(), left.size(), out.string());
 }
 
 /// The command that makes the same table, with what differs from the defaults.
@@ -132,11 +128,7 @@ constexpr std::string_view kGeneratedBegin = "<!-- generated:begin -->\n",
 /// table. Refuses a file without such a part: it was not made here.
 std::pair<std::string, std::string> around_generated(const fs::path& file) {
   if (!fs::exists(file)) return {};
-  std::string text;
-  if (fs::is_regular_file(file)) {
-    std::ifstream in(file, std::ios::binary);
-    text.assign(std::istreambuf_iterator<char>(in), {});
-  }
+  const std::string text = read_file(file);
   const std::size_t first = text.find(kGeneratedBegin), last = text.find(kGeneratedEnd);
   if (first == std::string::npos || last == std::string::npos || first > last) {
     throw std::runtime_error(fmt::format(
@@ -170,7 +162,7 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
   const std::vector<ComparisonRow> rows = compare(experiment, results);
   for (const std::string& pattern : experiment.settings.metrics) {
     if (!rows.empty() && matching(rows, {pattern}).empty() && pattern != "*") {
-      fmt::print(stderr, "ssa: note: experiment.metrics: \"{}\" matches no metric\n", pattern);
+      warn(fmt::format("note: experiment.metrics: \"{}\" matches no metric", pattern));
     }
   }
   if (rows.empty()) {
@@ -200,8 +192,7 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
                ? table
                : fmt::format("\nErrors against softmax's, in how many variants:\n\n{}", table);
   };
-  fmt::print("\n{}\n{}{}", format_table(shown, TableStyle::kText), notes,
-             verdicts(TableStyle::kText));
+  print("\n{}\n{}{}", format_table(shown, TableStyle::kText), notes, verdicts(TableStyle::kText));
   write_json(options.out / "table.json", to_json(rows));
   if (!options.markdown.empty()) {
     const std::string parameters =
@@ -213,38 +204,39 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
                                verdicts(TableStyle::kMarkdown),
                                parameters.empty() ? "" : kParametersHead, parameters));
   }
-  fmt::print("\nAll {} rows: {}\nReport: python -m ssa_attention.report {} -o report.html\n",
-             rows.size(), (options.out / "table.json").string(), options.out.string());
+  print("\nAll {} rows: {}\nReport: python -m ssa_attention.report {} -o report.html\n",
+        rows.size(), (options.out / "table.json").string(), options.out.string());
 }
 
 int run_experiment(const Experiment& experiment, const ReproduceOptions& options) {
-  prepare_folder(experiment, options.out);
-  const RunLock lock(options.out);
+  const RunLock lock(options.out);  // before anything is looked at or written
+  check_folder(options.out);
+  sweep_temporaries(options.out);
   bool cut_off = false;
   const std::vector<CellResult> results = read_results(results_file(options.out), cut_off);
   if (cut_off) {
-    fmt::print("{}: its last line was cut off; that cell is evaluated again\n",
-               results_file(options.out).string());
+    print("{}: its last line was cut off; that cell is evaluated again\n",
+          results_file(options.out).string());
   }
   check_unchanged(experiment, results, options.out);
+  write_file(options.out / "experiment.toml", read_file(experiment.file));
   std::vector<Work> work = unfinished(experiment, results);
   keep_variants(work, experiment, options.variants);
   // Not the file it was started from, which a build may replace meanwhile: this very program.
   const CellRunner runner{"/proc/self/exe", options.out,
                           options.jobs > 0 ? options.jobs : default_jobs(experiment)};
   if (!work.empty()) {
-    fmt::print("{}: {} of {} cells to run, {} at once; folder {}\n", experiment.settings.name,
-               work.size(), experiment.cells.size(), runner.jobs, options.out.string());
+    print("{}: {} of {} cells to run, {} at once; folder {}\n", experiment.settings.name,
+          work.size(), experiment.cells.size(), runner.jobs, options.out.string());
     std::fflush(stdout);
   }
   const RunOutcome outcome = run_cells(experiment, work, results, runner);
   if (outcome.interrupted != 0) {
-    fmt::print("stopped; the same command goes on: {}\n", command_line(options));
+    print("stopped; the same command goes on: {}\n", command_line(options));
     return 128 + outcome.interrupted;
   }
   if (outcome.failed.size() < work.size() || !results.empty()) show_table(experiment, options);
-  for (const std::string& failure : outcome.failed)
-    fmt::print(stderr, "ssa: failed: {}\n", failure);
+  for (const std::string& failure : outcome.failed) warn("failed: " + failure);
   return outcome.failed.empty() ? 0 : 1;
 }
 

@@ -6,24 +6,25 @@
 #include <string>
 
 #include "cli/command.h"
+#include "files/terminal.h"
 #include "ssa/score_info.h"
 
 namespace ssa {
 namespace {
 
 void print_scores() {
-  fmt::print(
+  print(
       "s is the scaled score, N the number of keys that the row sees. Weights are softmax(phi(s)) "
       "over\n"
       "the visible keys, or p as given: then there are no fused kernels.\n");
   for (const ScoreInfo& score : scores()) {
-    fmt::print("\n{}\n", score.name);
-    fmt::print("    {} = {}\n", score.family == ScoreFamily::kPhi ? "phi(s)" : "p", score.formula);
-    if (!score.sink.empty()) fmt::print("    the normaliser also has e^{}\n", score.sink);
-    fmt::print("    {}\n", score.help);
+    print("\n{}\n", score.name);
+    print("    {} = {}\n", score.family == ScoreFamily::kPhi ? "phi(s)" : "p", score.formula);
+    if (!score.sink.empty()) print("    the normaliser also has e^{}\n", score.sink);
+    print("    {}\n", score.help);
     for (const ParamInfo& parameter : score.params) {
-      fmt::print("    {} = {:.6g}, {}: {}\n", parameter.name, parameter.initial,
-                 parameter.trained ? "trained" : "fixed", parameter.help);
+      print("    {} = {:.6g}, {}: {}\n", parameter.name, parameter.initial,
+            parameter.trained ? "trained" : "fixed", parameter.help);
     }
   }
 }
@@ -44,7 +45,7 @@ std::string cell(std::string_view text) {
 }
 
 void print_markdown() {
-  fmt::print("| name | φ(s), or the weights p | parameters | |\n|---|---|---|---|\n");
+  print("| name | φ(s), or the weights p | parameters | |\n|---|---|---|---|\n");
   for (const ScoreInfo& score : scores()) {
     std::string parameters;
     for (const ParamInfo& parameter : score.params) {
@@ -52,8 +53,8 @@ void print_markdown() {
           fmt::format("{}{} = {:.6g} ({})", parameters.empty() ? "" : ", ", parameter.name,
                       parameter.initial, parameter.trained ? "trained" : "fixed");
     }
-    fmt::print("| `{}` | {} | {} | {} |\n", score.name, cell(formula_of(score)),
-               parameters.empty() ? "–" : parameters, cell(score.help));
+    print("| `{}` | {} | {} | {} |\n", score.name, cell(formula_of(score)),
+          parameters.empty() ? "–" : parameters, cell(score.help));
   }
 }
 

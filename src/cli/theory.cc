@@ -14,6 +14,7 @@
 
 #include "cli/command.h"
 #include "files/durable_files.h"
+#include "files/terminal.h"
 
 namespace ssa {
 namespace {
@@ -82,7 +83,7 @@ void theory(const TheoryOptions& options) {
   }
   if (chosen.empty()) chosen = known;
 
-  fmt::print(
+  print(
       "Slope of log(1 - p_max) in the tail: magnification multiplies a row of scores by x,\n"
       "disproportion puts one score x beside the row.\n\n"
       "{:<12} {:<12} {:<13} {:<21} {:<15} {:<9} {:>10} {:>10}\n",
@@ -96,17 +97,17 @@ void theory(const TheoryOptions& options) {
       theorems.push_back(to_json(curve));
       const bool holds = curve.holds(options.tolerance);
       if (!holds) failed.push_back(fmt::format("{}, {}", curve.score, curve.case_name));
-      fmt::print("{:<12} {:<12} {:<13} {:<21} {:<15} {:<9} {:>10.4f} {:>10.4f}{}\n", curve.score,
-                 parameter_text(*score, params), curve.theorem, curve.case_name, row_text(curve),
-                 curve.log_axis ? "of log x" : "of x", shown(curve.fitted_slope),
-                 shown(curve.predicted_slope), holds ? "" : "  differs");
+      print("{:<12} {:<12} {:<13} {:<21} {:<15} {:<9} {:>10.4f} {:>10.4f}{}\n", curve.score,
+            parameter_text(*score, params), curve.theorem, curve.case_name, row_text(curve),
+            curve.log_axis ? "of log x" : "of x", shown(curve.fitted_slope),
+            shown(curve.predicted_slope), holds ? "" : "  differs");
     }
   }
   if (!options.json.empty()) {
     write_json(
         options.json,
         {{"schema", 1}, {"tolerance", options.tolerance}, {"theorems", std::move(theorems)}});
-    fmt::print("\nCurves: {}\n", options.json.string());
+    print("\nCurves: {}\n", options.json.string());
   }
   if (!failed.empty()) {
     throw std::runtime_error(fmt::format("theory: {} fitted slopes are off by more than {:g} %: {}",

@@ -15,13 +15,14 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "cli/command.h"
+#include "files/json.h"
 #include "files/lines.h"
+#include "files/terminal.h"
 #include "tokenizer/tokenizer.h"
 
 namespace ssa {
@@ -44,10 +45,7 @@ class Output {
   }
 
   void flush() {
-    const bool written = std::fwrite(buffer_.data(), 1, buffer_.size(), stdout) == buffer_.size();
-    if (!written || std::fflush(stdout) != 0) {
-      throw std::runtime_error("standard output: cannot be written");
-    }
+    write_output(buffer_);
     buffer_.clear();
   }
 
@@ -57,8 +55,8 @@ class Output {
 };
 
 /// The text of a JSON line: a string, or an object's "text".
-std::string json_text(const std::string& line) {
-  const auto value = nlohmann::json::parse(line, nullptr, false);
+std::string text_of(std::string_view line) {
+  const Json value = parse_json(line);
   const auto& text = value.is_object() && value.contains("text") ? value["text"] : value;
   if (!text.is_string()) {
     throw std::invalid_argument("expected a JSON string, or an object with the string \"text\"");
@@ -72,8 +70,8 @@ void encode(const TokenizerOptions& options) {
   Output output;
   std::int64_t lines = 0, bytes = 0;
   Clock::duration time{};
-  for_each_line(options.input, [&](const std::string& line) {
-    const std::string text = options.jsonl ? json_text(line) : line;
+  for_each_line(options.input, [&](std::string_view line) {
+    const std::string text = options.jsonl ? text_of(line) : std::string(line);
     const auto start = Clock::now();
     const std::vector<TokenId> ids = tokenizer->encode(text, !options.no_special);
     time += Clock::now() - start;
@@ -85,8 +83,8 @@ void encode(const TokenizerOptions& options) {
   if (options.speed) {
     const double seconds = std::chrono::duration<double>(time).count();
     const double megabytes = static_cast<double>(bytes) / 1e6;
-    fmt::print(stderr, "{} texts, {:.3f} MB in {:.4f} s: {:.2f} MB/s\n", lines, megabytes, seconds,
-               seconds > 0 ? megabytes / seconds : 0.0);
+    print_error_text(fmt::format("{} texts, {:.3f} MB in {:.4f} s: {:.2f} MB/s\n", lines, megabytes,
+                                 seconds, seconds > 0 ? megabytes / seconds : 0.0));
   }
 }
 
@@ -111,9 +109,9 @@ std::vector<TokenId> parse_ids(std::string_view line) {
 void decode(const TokenizerOptions& options) {
   const auto tokenizer = options.read();
   Output output;
-  for_each_line(options.input, [&](const std::string& line) {
+  for_each_line(options.input, [&](std::string_view line) {
     const std::string text = tokenizer->decode(parse_ids(line), !options.keep_special);
-    output.line(options.jsonl ? nlohmann::json(text).dump() : text);
+    output.line(options.jsonl ? json_text(text) : text);
   });
   output.flush();
 }
@@ -131,7 +129,7 @@ std::string named(const TokenizerSpec& spec, const std::vector<TokenId>& ids) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-void row(const char* name, const std::string& value) { fmt::print("{:<15} {}\n", name, value); }
+void row(const char* name, const std::string& value) { print("{:<15} {}\n", name, value); }
 
 void info_of_model(const TokenizerOptions& options) {
   const auto tokenizer = options.read();
@@ -176,11 +174,26 @@ void info(const TokenizerOptions& options) {
   }
 }
 
+/// Not `python -m`, which looks for modules in the working directory first: a tokenizers.py beside
+/// the text is not what is meant.
+constexpr const char* kTrainingProgram = R"(
+import os, sys
+sys.path = [path for path in sys.path if path and os.path.realpath(path) != os.path.realpath(".")]
+try:
+    from ssa_attention.tokenizer_training import main
+except ModuleNotFoundError as error:
+    sys.exit(f"ssa: tokenizer train: {sys.executable} has no package {error.name}: install it there, "
+             "or name another Python in the environment's SSA_PYTHON")
+except ImportError as error:
+    sys.exit(f"ssa: tokenizer train: {sys.executable}: {error}")
+sys.exit(main(sys.argv[1:]))
+)";
+
 /// Training is the work of PyPI `tokenizers`: this process becomes the Python module that calls it.
 void train(const std::vector<std::string>& arguments) {
   const char* chosen = std::getenv("SSA_PYTHON");
   const std::string python = chosen == nullptr ? "python3" : chosen;
-  std::vector<std::string> command = {python, "-m", "ssa_attention.tokenizer_training"};
+  std::vector<std::string> command = {python, "-c", kTrainingProgram};
   command.insert(command.end(), arguments.begin(), arguments.end());
   std::vector<char*> words;
   for (std::string& word : command) words.push_back(word.data());

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/config_flags.h"
 #include "cli/number.h"
+#include "run/run_data.h"
 #include "run/run_folder.h"
 
 namespace ssa {
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 
 struct TrainArguments {
   fs::path config, out;
-  bool resume = false, smoke = false, quiet = false;
+  bool resume = false, resume_or_start = false, smoke = false, quiet = false;
   std::int64_t stop_at = 0;
   Settings flags;
 };
@@ -28,9 +29,11 @@ struct TrainArguments {
 Config config_of(const TrainArguments& arguments) {
   const std::string source =
       arguments.config.empty() ? arguments.out / "run.json" : arguments.config;
-  Settings settings = arguments.config.empty()
-                          ? settings_of(to_json(open_run(arguments.out).config), source)
-                          : read_settings(arguments.config);
+  Settings settings =
+      arguments.config.empty()
+          ? settings_of(to_json(with_found_data(open_run(arguments.out).config, arguments.out)),
+                        source)
+          : read_settings(arguments.config);
   if (arguments.smoke) {
     const Settings smoke = settings_of(smoke_values(), "--smoke");
     settings.insert(settings.end(), smoke.begin(), smoke.end());
@@ -48,8 +51,8 @@ void run_train(TrainArguments& arguments, int& exit_code) {
   const Config config = config_of(arguments);
   TrainOptions options;
   options.folder = arguments.out;
-  options.name = fs::absolute(arguments.out).lexically_normal().filename().string();
   options.resume = arguments.resume;
+  options.resume_or_start = arguments.resume_or_start;
   options.stop_at = arguments.stop_at;
   options.quiet = arguments.quiet;
   const TrainOutcome outcome = train(config, options);
@@ -73,7 +76,12 @@ void add_train(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<TrainArguments>();
   app.add_option("CONFIG", arguments->config, "TOML file of the run; may be left out on --resume");
   app.add_option("--out", arguments->out, "run folder to write [runs/NAME-OF-CONFIG]");
-  app.add_flag("--resume", arguments->resume, "go on from the newest checkpoint of the run folder");
+  CLI::Option* resume = app.add_flag("--resume", arguments->resume,
+                                     "go on from the newest checkpoint of the run folder");
+  app.add_flag("--resume-or-start", arguments->resume_or_start,
+               "the same if the folder holds a run, else start one: for torchrun --max-restarts "
+               "and jobs that are queued again")
+      ->excludes(resume);
   app.add_option("--stop-at", arguments->stop_at,
                  "save and stop after that step; --resume goes on from there")
       ->check(whole_number(1));

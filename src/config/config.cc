@@ -120,11 +120,12 @@ void check(const Config& config, const std::string& origin) {
                        task.points_start, task.points_end));
   }
   if (task_kind(task.name) == "icl" && model.input == InputKind::scalar &&
-      2 * task.points_end > model.max_positions) {
+      task.points_end > model.max_positions / 2) {
     refuse(
         fmt::format("{}: task.points_end = {} makes sequences of {} tokens, but "
                     "model.max_positions = {}",
-                    origin, task.points_end, 2 * task.points_end, model.max_positions));
+                    origin, task.points_end, 2 * static_cast<std::uint64_t>(task.points_end),
+                    model.max_positions));
   }
   if (config.train.warmup_steps > config.train.steps) {
     refuse(fmt::format("{}: train.warmup_steps = {} is above train.steps = {}", origin,

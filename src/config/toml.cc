@@ -2,10 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
+#include <string_view>
 
 namespace ssa {
 namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+constexpr std::size_t kMostDots = 256;
 
 std::string place(const std::string& file, const toml::node& node) {
   return fmt::format("{}:{}", file, node.source().begin.line);
@@ -28,17 +36,45 @@ void collect(const toml::table& table, const std::string& prefix, const std::str
   }
 }
 
+std::string read_text(const std::filesystem::path& file) {
+  const auto refuse = [&](const std::string& why) {
+    throw std::runtime_error(fmt::format("{}: {}", file.string(), why));
+  };
+  std::error_code error;
+  const auto status = std::filesystem::status(file, error);
+  if (status.type() == std::filesystem::file_type::not_found) refuse("no such file");
+  if (error) refuse(fmt::format("cannot be read: {}", error.message()));
+  if (!std::filesystem::is_regular_file(status)) refuse("not a file");
+  if (std::filesystem::file_size(file) > kMostBytes) {
+    refuse(fmt::format("is larger than the {} bytes that are read of a TOML file", kMostBytes));
+  }
+  std::ifstream in(file, std::ios::binary);
+  if (!in) refuse(fmt::format("cannot be read: {}", std::strerror(errno)));
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Throws where a dotted key makes tables within tables too deep to be walked over. (Of arrays and
+/// inline tables the library counts itself.)
+void check_keys(std::string_view text, const std::string& file) {
+  std::size_t dots = 0, line = 1;
+  for (const char c : text) {
+    line += c == '\n';
+    if (c == '.') ++dots;
+    if (std::string_view(",=[]{}\n").find(c) != std::string_view::npos) dots = 0;
+    if (dots > kMostDots) {
+      throw std::runtime_error(
+          fmt::format("{}:{}: more than {} dots in a key", file, line, kMostDots));
+    }
+  }
+}
+
 }  // namespace
 
 toml::table read_toml(const std::filesystem::path& file) {
-  if (!std::filesystem::exists(file)) {
-    throw std::runtime_error(fmt::format("{}: no such file", file.string()));
-  }
-  if (!std::filesystem::is_regular_file(file)) {
-    throw std::runtime_error(fmt::format("{}: not a file", file.string()));
-  }
+  const std::string text = read_text(file);
+  check_keys(text, file.string());
   try {
-    return toml::parse_file(file.string());
+    return toml::parse(text, file.string());
   } catch (const toml::parse_error& error) {
     throw std::runtime_error(fmt::format("{}:{}: not valid TOML: {}", file.string(),
                                          error.source().begin.line, error.description()));

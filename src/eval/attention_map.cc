@@ -1,11 +1,24 @@
 #include "eval/attention_map.h"
 
+#include <fmt/format.h>
 #include <torch/torch.h>
+
+#include <stdexcept>
+#include <string>
 
 #include "eval/model_json.h"
 
 namespace ssa {
 namespace {
+
+/// Inputs may be so large that their scores overflow.
+void require_finite(const torch::Tensor& values, const std::string& what) {
+  if (torch::isfinite(values).all().item<bool>()) return;
+  throw std::runtime_error(
+      fmt::format("the {} are not finite for these inputs: float32 ends at 3.4e38, and products of "
+                  "inputs count",
+                  what));
+}
 
 /// (heads, queries, keys) -> [head][query][keys up to the query]
 Json visible_weights(const torch::Tensor& weights) {
@@ -29,8 +42,10 @@ Json attention_map(Model& model, const IclSequences& sequence) {
       icl_predictions(model.forward(icl_tokens(sequence.x, sequence.y)));
   Json layers = Json::array();
   for (const AttentionRecord& record : model.attention_records()) {
+    require_finite(record.weights, fmt::format("attention weights of layer {}", layers.size() + 1));
     layers.push_back(visible_weights(record.weights[0]));
   }
+  require_finite(predictions, "predictions");
   model.record_attention(false);
   return {{"predictions", to_json(predictions[0])},
           {"score_parameters", score_parameters_json(model)},

@@ -4,12 +4,15 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <iterator>
 #include <stdexcept>
 
 #include "config/toml.h"
+#include "eval/standard_error.h"
+#include "files/json.h"
 #include "files/lines.h"
-#include "tokenizer/unicode.h"
+#include "files/utf8.h"
+#include "text/words.h"
 
 namespace ssa {
 namespace {
@@ -48,40 +51,59 @@ std::string filled(const std::string& text, const Json& item) {
   return out;
 }
 
-/// Its length without the white space at its end.
-std::size_t trimmed_size(std::string_view utf8) {
-  std::size_t end = utf8.size();
-  while (end > 0) {
-    std::size_t begin = end - 1;
-    while (begin > 0 && (utf8[begin] & 0xC0) == 0x80) --begin;
-    if (char_class(first_code_point(utf8.substr(begin)).value) != CharClass::space) break;
-    end = begin;
+/// The names of the fields in a template, in order.
+std::vector<std::string> fields_of(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t open = text.find('{'); open != text.npos; open = text.find('{', open + 1)) {
+    names.push_back(text.substr(open + 1, text.find('}', open) - open - 1));
   }
-  return end;
+  return names;
 }
 
-std::string trimmed(std::string_view utf8) {
-  utf8 = utf8.substr(0, trimmed_size(utf8));
-  while (!utf8.empty()) {
-    const CodePoint point = first_code_point(utf8);
-    if (char_class(point.value) != CharClass::space) break;
-    utf8.remove_prefix(point.length);
+/// filled(text, item), or where a field of the template is a list, one for each of its elements.
+std::vector<std::string> filled_with_each(const std::string& text, Json item) {
+  for (const std::string& name : fields_of(text)) {
+    if (!field_of(item, name).is_array()) continue;
+    std::vector<std::string> out;
+    for (const Json& element : Json(item.at(name))) {
+      item[name] = element;
+      out.push_back(filled(text, item));
+    }
+    return out;
   }
-  return std::string(utf8);
+  return {filled(text, item)};
+}
+
+/// The offset in bytes of the character of that number.
+std::size_t offset_of(std::string_view text, std::size_t characters) {
+  std::size_t at = 0;
+  for (; characters > 0 && at < text.size(); --characters) {
+    at += first_code_point(text.substr(at)).length;
+  }
+  return at;
 }
 
 /// The item with {before}, {after} and {rest}.
 Json with_parts(Json item, const ChoiceTask& task) {
   if (task.split_field.empty()) return item;
   const std::string text = text_of(field_of(item, task.split_field), task.split_field);
-  const std::size_t at = text.find(task.split_at);
+  const std::string between = filled(task.split_at, item);
+  std::size_t at = text.find(between);
+  if (!task.split_place.empty()) {
+    const Json& place = field_of(item, task.split_place);
+    at = place.is_number_unsigned() ? offset_of(text, place.get<std::size_t>()) : text.npos;
+    if (at != text.npos && text.compare(at, between.size(), between) != 0) at = text.npos;
+  }
   if (at == text.npos) {
-    throw std::invalid_argument(
-        fmt::format("field \"{}\" has no \"{}\" in it", task.split_field, task.split_at));
+    throw std::invalid_argument(fmt::format(
+        "field \"{}\" has no \"{}\" {}", task.split_field, between,
+        task.split_place.empty() ? "in it"
+                                 : fmt::format("where field \"{}\" says", task.split_place)));
   }
   item["before"] = text.substr(0, at);
-  item["after"] = text.substr(at + task.split_at.size());
-  item["rest"] = trimmed(text.substr(at + task.split_at.size()));
+  item["after"] = text.substr(at + between.size());
+  const std::string_view rest = std::string_view(text).substr(at + between.size());
+  item["rest"] = without_space_before(without_space_behind(rest));
   return item;
 }
 
@@ -130,13 +152,23 @@ std::vector<std::size_t> right_of(const ChoiceTask& task, const Json& item, std:
   return right;
 }
 
-ChoiceItem item_of(const ChoiceTask& task, const std::string& line) {
-  Json json = Json::parse(line, nullptr, false);
+ChoiceItem item_of(const ChoiceTask& task, std::string_view line) {
+  Json json = parse_json(line);
   if (!json.is_object()) throw std::invalid_argument("is not a JSON object");
   json = with_parts(std::move(json), task);
   ChoiceItem item;
-  for (const std::string& context : task.context) item.contexts.push_back(filled(context, json));
+  for (const std::string& context : task.context) {
+    std::ranges::move(filled_with_each(context, json), std::back_inserter(item.contexts));
+  }
   item.texts = choices_of(task, json);
+  if (item.texts.size() == 1 && !task.greedy()) {
+    if (!task.metrics.empty() && item.contexts.size() > 1) {
+      throw std::invalid_argument(
+          "task.metrics compares choices by their words, but the contexts "
+          "differ here, not the choices");
+    }
+    item.texts.resize(item.contexts.size(), item.texts[0]);
+  }
   for (const std::string& text : item.texts) {
     if (text.empty()) throw std::invalid_argument("has an empty choice");
     json["choice"] = text;
@@ -197,6 +229,7 @@ void check_templates(const ChoiceTask& task, const fs::path& file) {
   for (const std::string& text : task.context) check_template(file, "context", text);
   for (const std::string& text : task.choices) check_template(file, "choices", text);
   check_template(file, "continuation", task.continuation);
+  check_template(file, "split_at", task.split_at);
   if (task.continuation.find("{choice}") == task.continuation.npos) {
     fail(
         fmt::format("{}: task.continuation = \"{}\" has no {{choice}} in it: every choice would be "
@@ -257,14 +290,14 @@ ChoiceTask read_choice_task(const fs::path& file) {
 
 std::vector<ChoiceItem> read_choice_items(const ChoiceTask& task, const fs::path& file) {
   std::vector<ChoiceItem> items;
-  for_each_line(file, [&](const std::string& line) { items.push_back(item_of(task, line)); });
+  for_each_line(file, [&](std::string_view line) { items.push_back(item_of(task, line)); });
   if (items.empty()) fail(fmt::format("{}: is empty", file.string()));
   return items;
 }
 
 LikelihoodRequest encode_pair(const Tokenizer& tokenizer, TokenId begin, std::string context,
                               std::string continuation) {
-  const std::size_t end = trimmed_size(context);
+  const std::size_t end = without_space_behind(context).size();
   continuation = context.substr(end) + continuation;
   context.resize(end);
   if (context.empty()) return {{begin}, tokenizer.encode_ordinary(continuation)};
@@ -317,6 +350,7 @@ ChoiceResult evaluate_choices(Model& model, const Tokenizer& tokenizer, TokenId 
     }
     ++result.items;
     result.nats -= sums[0];
+    result.squared_nats += sums[0] * sums[0];
     if (!result.greedy) {
       const auto is_right = [&](const std::vector<double>& values) {
         return std::ranges::find(item.right, largest(values)) != item.right.end();
@@ -342,12 +376,12 @@ Json to_json(const ChoiceResult& result) {
   const auto n = static_cast<double>(result.items);
   Json rows = Json::array();
   const auto add_mean = [&](std::string_view metric, double sum, double squares) {
-    const double mean = sum / n, variance = std::max(squares / n - mean * mean, 0.0);
+    const double mean = sum / n;
     rows.push_back({{"text", result.name},
                     {"predictor", "model"},
                     {"metric", metric},
                     {"mean", 100 * mean},
-                    {"standard_error", 100 * std::sqrt(variance / std::max(n - 1, 1.0))},
+                    {"standard_error", 100 * standard_error_of_mean(sum, squares, n)},
                     {"items", result.items}});
   };
   const auto add = [&](std::string_view metric, std::int64_t right) {
@@ -355,11 +389,14 @@ Json to_json(const ChoiceResult& result) {
   };
   add("acc", result.right);
   if (result.greedy) {
-    rows.push_back({{"text", result.name},
-                    {"predictor", "model"},
-                    {"metric", "perplexity"},
-                    {"mean", std::exp(result.nats / n)},
-                    {"items", result.items}});
+    rows.push_back(
+        {{"text", result.name},
+         {"predictor", "model"},
+         {"metric", "perplexity"},
+         {"mean", std::exp(result.nats / n)},
+         {"standard_error",
+          std::exp(result.nats / n) * standard_error_of_mean(result.nats, result.squared_nats, n)},
+         {"items", result.items}});
   } else {
     add("acc_norm", result.right_by_characters);
     add("acc_bytes", result.right_by_bytes);

@@ -19,11 +19,12 @@ namespace ssa {
 
 /// In templates {field} stands for the value of an item's field; {before} and {after} for the parts
 /// of `split_field` around `split_at`, {rest} for {after} without white space around it; in
-/// `continuation` {choice} for the choice.
+/// `continuation` {choice} for the choice. A template of contexts that names a field with a list
+/// becomes one for each of its elements.
 struct ChoiceTask {
   static constexpr std::string_view kSection = "task";
 
-  std::string name, file, split_field, split_at, label;
+  std::string name, file, split_field, split_at, split_place, label;
   std::vector<std::string> context, choices, labels, metrics;
   std::string continuation = "{choice}";
 
@@ -35,7 +36,10 @@ struct ChoiceTask {
     using C = ChoiceTask;
     visit(Field{.name = "name", .help = "in tables"}, &C::name);
     visit(Field{.name = "file", .help = "JSON lines, for find_data"}, &C::file);
-    visit(Field{.name = "context", .help = "a template, or one for each choice"}, &C::context);
+    visit(Field{.name = "context",
+                .help =
+                    "a template, or one for each choice; of a list's field: one for each element"},
+          &C::context);
     visit(
         Field{.name = "choices", .help = "templates; a single \"{field}\" of a list: its elements"},
         &C::choices);
@@ -43,7 +47,10 @@ struct ChoiceTask {
           &C::continuation);
     visit(Field{.name = "split_field", .help = "field that {before}, {after}, {rest} come from"},
           &C::split_field);
-    visit(Field{.name = "split_at", .help = "what stands between them"}, &C::split_at);
+    visit(Field{.name = "split_at", .help = "template of what stands between them"}, &C::split_at);
+    visit(Field{.name = "split_place",
+                .help = "field of the number of characters before it; none: where it first stands"},
+          &C::split_place);
     visit(Field{.name = "label",
                 .help = "field of the right choice, or of a list of right ones; "
                         "none: the continuation has to be written"},
@@ -91,7 +98,7 @@ struct ChoiceResult {
   std::vector<std::int64_t> predictions = {};  ///< how often each choice had the largest Σ log p
   std::vector<std::int64_t> labels = {};       ///< how often each is right (the first right one)
   double chance = 0;                           ///< mean of 1/choices
-  double nats = 0;                             ///< greedy: −Σ log p
+  double nats = 0, squared_nats = 0;           ///< greedy: −Σ log p, Σ (log p)²
   struct Answers {
     const AnswerMetric* metric;
     double sum = 0, squares = 0;  ///< over items

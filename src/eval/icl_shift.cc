@@ -1,6 +1,7 @@
 #include "eval/icl_shift.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -83,7 +84,12 @@ torch::Tensor predict(Model& model, const IclSequences& sequences) {
     predictions.push_back(icl_predictions(model.forward(
         icl_tokens(sequences.x.slice(0, first, last), sequences.y.slice(0, first, last)))));
   }
-  return torch::cat(predictions);
+  const torch::Tensor all = torch::cat(predictions);
+  if (torch::isfinite(all).all().item<bool>()) return all;
+  throw std::runtime_error(fmt::format(
+      "the model's predictions are not finite for inputs of up to {:.3g}: float32 ends at 3.4e38, "
+      "and products of inputs count",
+      sequences.x.abs().max().item<double>()));
 }
 
 /// Evaluates settings; those that only differ in the shift's name (none is sigma 1) are run once.
@@ -262,9 +268,15 @@ std::vector<IclShiftResult> evaluate_icl_shifts(
             fmt::format("icl-shift: {} points: {}", kIclPoints, result.skipped));
       }
     } else {
-      result.predictors = evaluator.predictors(shift.spec);
-      if (shift.name == "none" || shift.name == "sigma" || shift.name == "huge") {
-        result.attention = evaluator.attention(shift.spec);
+      try {
+        result.predictors = evaluator.predictors(shift.spec);
+        if (shift.name == "none" || shift.name == "sigma" || shift.name == "huge") {
+          result.attention = evaluator.attention(shift.spec);
+        }
+      } catch (const std::runtime_error& error) {
+        throw std::runtime_error(fmt::format("shift {}{}{:g}: {}", shift.name,
+                                             shift.value.empty() ? "" : " ",
+                                             fmt::join(shift.value, " x "), error.what()));
       }
     }
     if (report) report(result);

@@ -5,14 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <unordered_map>
 
 #include "eval/likelihood.h"
+#include "eval/standard_error.h"
+#include "files/json.h"
 #include "files/lines.h"
+#include "files/utf8.h"
 #include "model/packed_tokens.h"
-#include "tokenizer/unicode.h"
 
 namespace ssa {
 namespace {
@@ -39,17 +40,17 @@ std::vector<fs::path> files_of(const fs::path& folder, const char* extension) {
 
 std::vector<std::string> lines_of(const fs::path& file) {
   std::vector<std::string> lines;
-  for_each_line(file, [&](const std::string& line) {
-    lines.emplace_back(without_carriage_return(line));
+  for_each_line(file, [&](std::string_view line) {
+    lines.emplace_back(line);
     if (lines.back().empty()) throw std::invalid_argument("is blank");
-    if (find_invalid_utf8(line)) throw std::invalid_argument("is not valid UTF-8");
+    check_utf8(line);
   });
   if (lines.empty()) fail(fmt::format("{}: is empty", file.string()));
   return lines;
 }
 
 /// A string of a BLiMP item that is not empty.
-std::string text_of(const nlohmann::json& item, const char* key) {
+std::string text_of(const Json& item, const char* key) {
   const bool there = item.is_object() && item.contains(key) && item.at(key).is_string();
   if (!there || item.at(key).get_ref<const std::string&>().empty()) {
     throw std::invalid_argument(fmt::format("\"{}\" is missing, empty or no string", key));
@@ -173,8 +174,8 @@ std::vector<Paradigm> read_blimp(const fs::path& folder) {
   std::vector<Paradigm> paradigms;
   for (const fs::path& file : files_of(folder, ".jsonl")) {
     Paradigm paradigm;
-    for_each_line(file, [&](const std::string& line) {
-      const auto item = nlohmann::json::parse(line, nullptr, false);
+    for_each_line(file, [&](std::string_view line) {
+      const Json item = parse_json(line);
       paradigm.name = text_of(item, "UID");
       paradigm.phenomenon = text_of(item, "linguistics_term");
       paradigm.pairs.push_back({text_of(item, "sentence_good"), text_of(item, "sentence_bad")});
@@ -189,22 +190,33 @@ std::vector<Paradigm> read_blimp(const fs::path& folder) {
   return paradigms;
 }
 
+double rounding_of(const std::string& precision) {
+  return precision == "bfloat16" ? 0x1p-8 : 0x1p-20;
+}
+
 double ParadigmResult::accuracy() const {
   return 100 * (static_cast<double>(right) + 0.5 * static_cast<double>(ties)) /
          static_cast<double>(pairs);
 }
 
+double ParadigmResult::least_accuracy() const {
+  return 100 * static_cast<double>(right - close_right) / static_cast<double>(pairs);
+}
+
+double ParadigmResult::most_accuracy() const {
+  return 100 * static_cast<double>(right - close_right + close) / static_cast<double>(pairs);
+}
+
 double ParadigmResult::standard_error() const {
-  const double share = accuracy() / 100;
-  const auto n = static_cast<double>(pairs);
-  // Each pair counts 1, 1/2 or 0: the mean of the squares less the square of the mean.
-  const double squares = (static_cast<double>(right) + 0.25 * static_cast<double>(ties)) / n;
-  return 100 * std::sqrt(std::max(0.0, squares - share * share) / n);
+  // Each pair counts 1, 1/2 or 0.
+  const double sum = static_cast<double>(right) + 0.5 * static_cast<double>(ties);
+  const double squares = static_cast<double>(right) + 0.25 * static_cast<double>(ties);
+  return 100 * standard_error_of_mean(sum, squares, static_cast<double>(pairs));
 }
 
 std::vector<ParadigmResult> evaluate_minimal_pairs(const std::vector<Paradigm>& paradigms,
-                                                   const SentenceScores& scores_of,
-                                                   bool lower_wins) {
+                                                   const SentenceScores& scores_of, bool lower_wins,
+                                                   double rounding) {
   std::unordered_map<std::string, std::size_t> numbers;
   std::vector<std::string> sentences;
   for (const Paradigm& paradigm : paradigms) {
@@ -222,8 +234,12 @@ std::vector<ParadigmResult> evaluate_minimal_pairs(const std::vector<Paradigm>& 
     for (const auto& [good_sentence, bad_sentence] : paradigm.pairs) {
       const double good = scores[numbers.at(good_sentence)], bad = scores[numbers.at(bad_sentence)];
       ++result.pairs;
+      const bool right = lower_wins ? good < bad : good > bad;
+      const bool close = std::abs(good - bad) <= rounding * std::max(std::abs(good), std::abs(bad));
       result.ties += good == bad;
-      result.right += lower_wins ? good < bad : good > bad;
+      result.right += right;
+      result.close += close;
+      result.close_right += close && right;
       result.scores.push_back({good, bad});
     }
     results.push_back(std::move(result));
@@ -233,7 +249,7 @@ std::vector<ParadigmResult> evaluate_minimal_pairs(const std::vector<Paradigm>& 
 
 std::vector<ParadigmResult> evaluate_minimal_pairs(
     Model& model, const Tokenizer& tokenizer, std::int64_t max_positions,
-    const std::vector<Paradigm>& paradigms, SentenceScore score,
+    const std::vector<Paradigm>& paradigms, SentenceScore score, double rounding,
     const std::function<void(std::int64_t, std::int64_t)>& report) {
   const torch::NoGradGuard no_gradient;
   model.eval();
@@ -242,12 +258,12 @@ std::vector<ParadigmResult> evaluate_minimal_pairs(
     for (const std::string& sentence : sentences) scorer.add(sentence);
     return scorer.scores(report);
   };
-  return evaluate_minimal_pairs(paradigms, scores_of, score == SentenceScore::holistic);
+  return evaluate_minimal_pairs(paradigms, scores_of, score == SentenceScore::holistic, rounding);
 }
 
 std::vector<ParadigmResult> evaluate_minimal_pairs(
     Model& decoder, const Tokenizer& tokenizer, TokenId begin, std::int64_t max_positions,
-    const std::vector<Paradigm>& paradigms,
+    const std::vector<Paradigm>& paradigms, double rounding,
     const std::function<void(std::int64_t, std::int64_t)>& report) {
   const auto scores_of = [&](const std::vector<std::string>& sentences) {
     std::vector<LikelihoodRequest> requests;
@@ -260,46 +276,59 @@ std::vector<ParadigmResult> evaluate_minimal_pairs(
     }
     return scores;
   };
-  return evaluate_minimal_pairs(paradigms, scores_of, /*lower_wins=*/false);
+  return evaluate_minimal_pairs(paradigms, scores_of, /*lower_wins=*/false, rounding);
 }
+
+namespace {
+
+/// A row of docs/formats.md, of one paradigm or of several.
+struct AccuracyRow {
+  std::string paradigm, phenomenon;
+  double mean = 0, variance = 0, least = 0, most = 0;
+  std::int64_t items = 0, ties = 0, close = 0, count = 0;
+
+  void add(const ParadigmResult& result) {
+    mean += result.accuracy();
+    variance += result.standard_error() * result.standard_error();
+    least += result.least_accuracy();
+    most += result.most_accuracy();
+    items += result.pairs;
+    ties += result.ties;
+    close += result.close;
+    ++count;
+  }
+
+  Json json() const {
+    const auto n = static_cast<double>(count);
+    return {{"paradigm", paradigm}, {"phenomenon", phenomenon},
+            {"predictor", "model"}, {"metric", "accuracy"},
+            {"mean", mean / n},     {"standard_error", std::sqrt(variance) / n},
+            {"items", items},       {"ties", ties},
+            {"close", close},       {"least", least / n},
+            {"most", most / n}};
+  }
+};
+
+}  // namespace
 
 Json to_json(const std::vector<ParadigmResult>& results) {
   Json rows = Json::array();
-  const auto add = [&](const std::string& paradigm, const std::string& phenomenon, double mean,
-                       double standard_error, std::int64_t items, std::int64_t ties) {
-    rows.push_back({{"paradigm", paradigm},
-                    {"phenomenon", phenomenon},
-                    {"predictor", "model"},
-                    {"metric", "accuracy"},
-                    {"mean", mean},
-                    {"standard_error", standard_error},
-                    {"items", items},
-                    {"ties", ties}});
-  };
-  std::vector<std::string> phenomena;
+  std::vector<AccuracyRow> phenomena;
+  AccuracyRow average{.paradigm = "average", .phenomenon = ""};
   for (const ParadigmResult& result : results) {
-    add(result.name, result.phenomenon, result.accuracy(), result.standard_error(), result.pairs,
-        result.ties);
-    if (std::ranges::find(phenomena, result.phenomenon) == phenomena.end()) {
-      phenomena.push_back(result.phenomenon);
+    AccuracyRow own{.paradigm = result.name, .phenomenon = result.phenomenon};
+    own.add(result);
+    rows.push_back(own.json());
+    auto group = std::ranges::find(phenomena, result.phenomenon, &AccuracyRow::phenomenon);
+    if (group == phenomena.end()) {
+      group = phenomena.insert(group, AccuracyRow{.paradigm = "mean of " + result.phenomenon,
+                                                  .phenomenon = result.phenomenon});
     }
+    group->add(result);
+    average.add(result);
   }
-  const auto add_mean = [&](const std::string& name, const std::string& phenomenon) {
-    double sum = 0, variance = 0;
-    std::int64_t count = 0, items = 0, ties = 0;
-    for (const ParadigmResult& result : results) {
-      if (!phenomenon.empty() && result.phenomenon != phenomenon) continue;
-      sum += result.accuracy();
-      variance += result.standard_error() * result.standard_error();
-      items += result.pairs;
-      ties += result.ties;
-      ++count;
-    }
-    const auto n = static_cast<double>(count);
-    add(name, phenomenon, sum / n, std::sqrt(variance) / n, items, ties);
-  };
-  for (const std::string& phenomenon : phenomena) add_mean("mean of " + phenomenon, phenomenon);
-  add_mean("average", "");
+  for (const AccuracyRow& group : phenomena) rows.push_back(group.json());
+  rows.push_back(average.json());
   return rows;
 }
 

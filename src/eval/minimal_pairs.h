@@ -42,13 +42,24 @@ enum class SentenceScore {
   pseudo_log_likelihood,
 };
 
+/// How far two scores of a pair may lie apart, as a share of the larger one, and still be one score
+/// but for the rounding of the precision that computed them: 16 units of float32's last place, one
+/// of bfloat16's (sums are in float32 there too).
+double rounding_of(const std::string& precision);
+
 struct ParadigmResult {
   std::string name, phenomenon;
   std::int64_t pairs = 0, right = 0, ties = 0;
+  /// Pairs whose scores lie within the rounding (ties among them), and of these the right ones: how
+  /// they are decided says nothing.
+  std::int64_t close = 0, close_right = 0;
   std::vector<std::array<double, 2>> scores = {};  ///< of each pair's sentences
 
   /// Percent, a tie counting one half.
   double accuracy() const;
+  /// Percent, were all close pairs wrong, or right.
+  double least_accuracy() const;
+  double most_accuracy() const;
   /// Of the accuracy, in percent, over pairs.
   double standard_error() const;
 };
@@ -58,14 +69,14 @@ using SentenceScores =
     std::function<std::vector<double>(const std::vector<std::string>& sentences)>;
 
 std::vector<ParadigmResult> evaluate_minimal_pairs(const std::vector<Paradigm>& paradigms,
-                                                   const SentenceScores& scores_of,
-                                                   bool lower_wins);
+                                                   const SentenceScores& scores_of, bool lower_wins,
+                                                   double rounding);
 
 /// Of a language model: the sum of the log-probabilities (nats) of a sentence's tokens after
 /// `begin`; the higher one wins. `report` hears how many sentences are done.
 std::vector<ParadigmResult> evaluate_minimal_pairs(
     Model& decoder, const Tokenizer& tokenizer, TokenId begin, std::int64_t max_positions,
-    const std::vector<Paradigm>& paradigms,
+    const std::vector<Paradigm>& paradigms, double rounding,
     const std::function<void(std::int64_t, std::int64_t)>& report = {});
 
 /// Of a masked language model. `report` hears how many of the sentences are
@@ -73,7 +84,7 @@ std::vector<ParadigmResult> evaluate_minimal_pairs(
 /// or whose score is not finite.
 std::vector<ParadigmResult> evaluate_minimal_pairs(
     Model& model, const Tokenizer& tokenizer, std::int64_t max_positions,
-    const std::vector<Paradigm>& paradigms, SentenceScore score,
+    const std::vector<Paradigm>& paradigms, SentenceScore score, double rounding,
     const std::function<void(std::int64_t done, std::int64_t all)>& report = {});
 
 /// Rows of docs/formats.md: accuracy of each paradigm, each phenomenon (mean of its paradigms) and

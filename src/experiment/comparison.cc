@@ -39,7 +39,10 @@ std::vector<std::pair<double, double>> paired_values(const Group& group, const s
   if (baseline == group.end() || score == kBaselineScore) return pairs;
   for (const auto& [seed, result] : group.at(score)) {
     const auto other = baseline->second.find(seed);
-    if (other == baseline->second.end() || !other->second->metrics.contains(metric)) continue;
+    if (other == baseline->second.end() || !result->metrics.contains(metric) ||
+        !other->second->metrics.contains(metric)) {
+      continue;
+    }
     pairs.emplace_back(metric_value(*result, metric), metric_value(*other->second, metric));
   }
   return pairs;
@@ -116,6 +119,15 @@ ComparisonRow make_row(const Group& group, const std::string& score, const std::
   return row;
 }
 
+/// Null where the result has no such parameter, layer or head.
+Json parameter_value(const CellResult& result, std::size_t layer, const std::string& name,
+                     std::size_t head) {
+  const Json& layers = result.score_parameters;
+  if (layer >= layers.size() || !layers[layer].contains(name)) return nullptr;
+  const Json& heads = layers[layer].at(name);
+  return head < heads.size() ? heads[head] : Json();
+}
+
 /// Rows of one score: its parameters in order, each layer by layer.
 std::vector<ScoreParameterRow> parameter_rows(const BySeed& results) {
   std::vector<ScoreParameterRow> rows;
@@ -132,7 +144,7 @@ std::vector<ScoreParameterRow> parameter_rows(const BySeed& results) {
       for (std::size_t head = 0; head < shape.size(); ++head) {
         std::vector<double> values;
         for (const auto& [seed, result] : told) {
-          values.push_back(number_or_nan(result->score_parameters.at(layer).at(name).at(head)));
+          values.push_back(number_or_nan(parameter_value(*result, layer, name, head)));
         }
         row.heads.push_back(estimate(values));
       }
@@ -155,6 +167,14 @@ std::vector<std::string> metric_names(const Group& group) {
   return names;
 }
 
+/// Whether any seed of the score was measured so: a score may lack what another has.
+bool has_metric(const Group& group, const std::string& score, const std::string& metric) {
+  const auto found = group.find(score);
+  return found != group.end() && std::ranges::any_of(found->second, [&](const auto& seed) {
+           return seed.second->metrics.contains(metric);
+         });
+}
+
 /// The scores of a variant in the order of its cells.
 std::vector<std::string> scores_of(const Experiment& experiment, const std::string& variant) {
   std::vector<std::string> scores;
@@ -175,7 +195,7 @@ std::vector<ComparisonRow> compare(const Experiment& experiment,
       const Group group = results_of(experiment, results, variant, evaluation);
       for (const std::string& metric : metric_names(group)) {
         for (const std::string& score : scores_of(experiment, variant)) {
-          if (group.contains(score)) rows.push_back(make_row(group, score, metric));
+          if (has_metric(group, score, metric)) rows.push_back(make_row(group, score, metric));
         }
       }
     }

@@ -1,41 +1,26 @@
 #include "experiment/results.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <map>
-#include <sstream>
 #include <stdexcept>
 
 #include "files/durable_files.h"
+#include "files/file_descriptor.h"
+#include "files/lines.h"
 
 namespace ssa {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string read_text(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw std::runtime_error(fmt::format("{}: cannot be read", file.string()));
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 /// values[key] as T. Throws naming `origin` and the key.
 template <class T>
 T field(const Json& values, const char* key, const std::string& origin) {
-  try {
-    return values.at(key).get<T>();
-  } catch (const Json::exception& error) {
-    throw std::runtime_error(fmt::format("{}: field \"{}\": {}", origin, key, error.what()));
-  }
+  return json_field<T>(values, key, origin);
 }
 
 /// A number, NaN where the file holds null.
@@ -120,16 +105,16 @@ CellResult from_json(const Json& values, const std::string& origin) {
   return r;
 }
 
-[[noreturn]] void fail_io(const fs::path& file, const char* what) {
-  throw std::runtime_error(fmt::format("{}: {}: {}", file.string(), what, std::strerror(errno)));
-}
-
 /// "sigma=5", "none", "grid=5x2": the part of a metric's key that names the shift.
 std::string shift_key(const Json& row, const std::string& origin) {
   const auto shift = field<std::string>(row, "shift", origin);
   std::string value;
   if (row.contains("value") && row.at("value").is_array()) {
     for (const Json& part : row.at("value")) {
+      if (!part.is_number()) {
+        throw std::runtime_error(fmt::format("{}: field \"value\": expected numbers, found {}",
+                                             origin, json_text(part)));
+      }
       value += fmt::format("{}{:g}", value.empty() ? "=" : "x", part.get<double>());
     }
   } else if (row.contains("value") && row.at("value").is_number() && shift != "none") {
@@ -174,17 +159,17 @@ void add_attention(Json& metrics, const Json& evaluation, const std::string& ori
 /// machine's time, whatever else it did.
 void add_training(Json& metrics, const fs::path& run) {
   const fs::path file = run / "metrics.jsonl";
-  std::istringstream lines(read_text(file));
-  for (std::string line; std::getline(lines, line);) {
-    const Json values = Json::parse(line);
+  for_each_line(file, [&](std::string_view line) {
+    const Json values = parse_json(line);
+    if (!values.is_object()) throw std::invalid_argument("is no object");
     if (values.contains("validation")) {
       metrics["training/validation-loss"] = number(values["validation"], "loss", file.string());
     }
-    if (!values.contains("seconds")) continue;
+    if (!values.contains("seconds")) return;
     metrics["training/milliseconds-per-step"] =
         1000 * number(values, "seconds", file.string()) /
         static_cast<double>(field<std::int64_t>(values, "step", file.string()));
-  }
+  });
 }
 
 }  // namespace
@@ -193,41 +178,23 @@ std::vector<CellResult> read_results(const fs::path& file, bool& cut_off) {
   cut_off = false;
   std::vector<CellResult> results;
   if (!fs::exists(file)) return results;
-  const std::string text = read_text(file);
-  std::size_t begin = 0;
-  for (std::size_t line = 1; begin < text.size(); ++line) {
-    const std::size_t end = text.find('\n', begin);
-    if (end == std::string::npos) {
-      cut_off = true;
-      break;
-    }
-    const std::string origin = fmt::format("{}:{}", file.string(), line);
-    try {
-      results.push_back(from_json(Json::parse(text.substr(begin, end - begin)), origin));
-    } catch (const Json::parse_error& error) {
-      throw std::runtime_error(fmt::format("{}: not valid JSON: {}", origin, error.what()));
-    }
-    begin = end + 1;
-  }
+  for_each_text_line(file, [&](const TextLine& line) {
+    cut_off = !line.ended;
+    if (cut_off) return;
+    const std::string origin = fmt::format("{}:{}", file.string(), line.number);
+    results.push_back(from_json(parse_json(line.text), origin));
+  });
   return results;
 }
 
 void append_result(const fs::path& file, const CellResult& result) {
-  const std::string line = to_json(result).dump() + "\n";
-  const std::string text = fs::exists(file) ? read_text(file) : "";
+  const std::string line = json_text(to_json(result)) + "\n";
+  const std::string text = fs::exists(file) ? read_file(file) : "";
   const std::size_t whole = text.rfind('\n') + 1;  // npos + 1 = 0: no complete line
-  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor < 0) fail_io(file, "cannot be opened");
-  const bool done =
-      (whole == text.size() || ::ftruncate(descriptor, static_cast<off_t>(whole)) == 0) &&
-      ::write(descriptor, line.data(), line.size()) == static_cast<ssize_t>(line.size()) &&
-      ::fsync(descriptor) == 0;
-  const int error = errno;
-  ::close(descriptor);
-  if (!done) {
-    errno = error;
-    fail_io(file, "cannot be written");
-  }
+  if (whole != text.size()) fs::resize_file(file, whole);
+  FileWriter out(file, FileWriter::Start::append);
+  out.write(line);
+  out.sync();
 }
 
 CellResult collect_result(const Cell& cell, const fs::path& folder, const std::string& evaluation,

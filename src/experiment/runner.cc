@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <map>
 #include <stdexcept>
 #include <thread>
@@ -14,6 +13,8 @@
 #include "experiment/child_processes.h"
 #include "files/data_file.h"
 #include "files/durable_files.h"
+#include "files/lines.h"
+#include "files/terminal.h"
 #include "run/run_folder.h"
 
 namespace ssa {
@@ -30,12 +31,10 @@ std::string format_duration(double seconds) {
 
 /// The last line that says something.
 std::string last_line(const fs::path& file) {
-  std::ifstream in(file);
-  std::string line;
   std::string last;
-  while (std::getline(in, line)) {
+  for_each_line(file, [&](std::string_view line) {
     if (!line.empty()) last = line;
-  }
+  });
   return last;
 }
 
@@ -129,7 +128,7 @@ class ExperimentRun {
 
   void interrupt(int signal) {
     if (outcome_.interrupted == 0) {
-      fmt::print("interrupted: {} running cells save their state and stop\n", active_.size());
+      print("interrupted: {} running cells save their state and stop\n", active_.size());
       std::fflush(stdout);
     }
     outcome_.interrupted = signal;
@@ -186,8 +185,8 @@ class ExperimentRun {
     const double seconds = seconds_since(active.begun);
     note_duration(active.work->cell.variant, seconds);
     ++ended_;
-    fmt::print("[{}/{}] {}: {}{}\n", ended_, work_.size(), active.work->cell.name(),
-               format_duration(seconds), remaining());
+    print("[{}/{}] {}: {}{}\n", ended_, work_.size(), active.work->cell.name(),
+          format_duration(seconds), remaining());
     std::fflush(stdout);
   }
 
@@ -195,7 +194,7 @@ class ExperimentRun {
     ++ended_;
     outcome_.failed.push_back(
         fmt::format("{}: {} (log: {})", active.work->cell.name(), reason, active.log.string()));
-    fmt::print("[{}/{}] FAILED {}\n", ended_, work_.size(), outcome_.failed.back());
+    print("[{}/{}] FAILED {}\n", ended_, work_.size(), outcome_.failed.back());
     std::fflush(stdout);
   }
 

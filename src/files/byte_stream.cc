@@ -1,17 +1,18 @@
 #include "files/byte_stream.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "files/file_descriptor.h"
 
 namespace ssa {
 namespace fs = std::filesystem;
@@ -25,28 +26,20 @@ class PlainStream : public ByteStream {
  public:
   explicit PlainStream(const fs::path& file)
       : name_(file.empty() ? "standard input" : file.string()),
-        file_(stdin, [](std::FILE*) { return 0; }) {
-    if (file.empty()) return;
-    if (fs::is_directory(file)) fail(name_, "is a folder, not a file");
-    file_ = Handle(std::fopen(file.c_str(), "rb"), std::fclose);
-    if (!file_) {
-      fail(name_, errno == ENOENT ? "no such file"
-                                  : fmt::format("cannot be read: {}", std::strerror(errno)));
-    }
+        file_(file.empty() ? FileDescriptor(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0))
+                           : open_to_read(file, Pipes::read)) {
+    if (!file_) fail(name_, "is closed");
   }
 
   std::size_t read(std::span<char> bytes) override {
-    const std::size_t count = std::fread(bytes.data(), 1, bytes.size(), file_.get());
-    if (std::ferror(file_.get()) != 0) fail(name_, "reading failed");
-    return count;
+    return read_some(file_, bytes.data(), bytes.size(), name_);
   }
 
   const std::string& name() const { return name_; }
 
  private:
-  using Handle = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
   std::string name_;
-  Handle file_;
+  FileDescriptor file_;
 };
 
 /// A compressed file; members (gzip) or frames (Zstandard) may follow one another.
@@ -152,11 +145,16 @@ std::unique_ptr<ByteStream> open_bytes(const fs::path& file) {
   return std::make_unique<PlainStream>(file);
 }
 
-std::string read_bytes(const fs::path& file) {
+std::string read_bytes(const fs::path& file, std::size_t most) {
   const auto stream = open_bytes(file);
   std::string content;
   std::vector<char> buffer(1 << 16);
-  while (const std::size_t size = stream->read(buffer)) content.append(buffer.data(), size);
+  while (const std::size_t size = stream->read(buffer)) {
+    if (size > most - content.size()) {
+      fail(file.string(), fmt::format("holds more than the {} bytes that are read at once", most));
+    }
+    content.append(buffer.data(), size);
+  }
   return content;
 }
 

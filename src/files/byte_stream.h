@@ -23,8 +23,9 @@ class ByteStream {
 /// std::runtime_error naming the file that cannot be read.
 std::unique_ptr<ByteStream> open_bytes(const std::filesystem::path& file);
 
-/// All of open_bytes(file), for what cannot be read piece by piece.
-std::string read_bytes(const std::filesystem::path& file);
+/// All of open_bytes(file), for what cannot be read piece by piece. Throws for more than `most`
+/// bytes.
+std::string read_bytes(const std::filesystem::path& file, std::size_t most = std::size_t{4} << 30);
 
 /// The file's name without .gz or .zst.
 std::filesystem::path uncompressed_name(const std::filesystem::path& file);

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <stdexcept>
+#include "files/file_descriptor.h"
 
 namespace ssa {
 
@@ -18,14 +17,11 @@ std::string hash(const std::vector<std::filesystem::path>& files, bool with_name
   std::uint64_t hash = hash_text({});
   std::vector<char> buffer(1 << 16);
   for (const auto& file : files) {
-    std::ifstream in(file, std::ios::binary);
-    if (!in) throw std::runtime_error(fmt::format("{}: cannot be read", file.string()));
+    const FileDescriptor in = open_to_read(file);
     if (with_names) hash = hash_text(file.filename().string(), hash);
-    while (in) {
-      in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-      hash = hash_text({buffer.data(), static_cast<std::size_t>(in.gcount())}, hash);
+    while (const std::size_t size = read_some(in, buffer.data(), buffer.size(), file.string())) {
+      hash = hash_text({buffer.data(), size}, hash);
     }
-    if (in.bad()) throw std::runtime_error(fmt::format("{}: reading failed", file.string()));
   }
   return fmt::format("fnv1a64:{:016x}", hash);
 }

@@ -7,7 +7,8 @@
 
 namespace ssa {
 
-/// Read-only. The file must not become shorter while it is mapped.
+/// Read-only. Where the file becomes shorter while it is mapped, the system ends the process that
+/// reads what is gone (SIGBUS); the process then says first which file that was.
 class MappedFile {
  public:
   /// Throws std::runtime_error naming the file that cannot be mapped.

@@ -2,7 +2,9 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ssa/check.h"
 
@@ -14,10 +16,11 @@ torch::Tensor formula(Parametrisation how, const ParamInfo& parameter,
   switch (how) {
     case Parametrisation::softplus: {
       const torch::Tensor above = torch::softplus(stored);
-      return parameter.module_lower == 0 ? above : above + parameter.module_lower;
+      return strictly_above(std::max(parameter.module_lower, parameter.above),
+                            parameter.module_lower == 0 ? above : above + parameter.module_lower);
     }
     case Parametrisation::exp:
-      return stored.exp();
+      return strictly_above(parameter.above, stored.exp());
     case Parametrisation::raw:
       break;
   }

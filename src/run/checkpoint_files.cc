@@ -28,7 +28,7 @@ void require_complete(const fs::path& checkpoint) {
 
 }  // namespace
 
-void load_weights(const fs::path& checkpoint, Model& model) {
+std::map<std::string, std::string> load_weights(const fs::path& checkpoint, Model& model) {
   require_complete(checkpoint);
   const fs::path file = checkpoint / kModelFile;
   const TensorFile content = read_safetensors(file);
@@ -49,6 +49,10 @@ void load_weights(const fs::path& checkpoint, Model& model) {
           fmt::join(weight.sizes().begin(), weight.sizes().end(), ", "),
           c10::toString(weight.scalar_type())));
     }
+    if (stored.is_floating_point() && !torch::isfinite(stored).all().item<bool>()) {
+      throw std::runtime_error(
+          fmt::format("{}: \"{}\" holds numbers that are not finite", file.string(), name));
+    }
     weight.copy_(stored);
   }
   for (const auto& [name, tensor] : content.tensors) {
@@ -57,6 +61,7 @@ void load_weights(const fs::path& checkpoint, Model& model) {
           fmt::format("{}: the model has no weight \"{}\"", file.string(), name));
     }
   }
+  return content.metadata;
 }
 
 }  // namespace ssa

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "model/model.h"
 
@@ -12,7 +14,8 @@ inline constexpr const char* kTrainerFile = "trainer.safetensors";
 
 /// Reads the weights of a checkpoint folder into the model. Throws std::runtime_error naming the
 /// file and what is wrong: a file or weight that is missing, not known, or of another shape or
-/// type.
-void load_weights(const std::filesystem::path& checkpoint, Model& model);
+/// type, or a number that is not finite. Returns the file's metadata.
+std::map<std::string, std::string> load_weights(const std::filesystem::path& checkpoint,
+                                                Model& model);
 
 }  // namespace ssa

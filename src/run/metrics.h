@@ -3,10 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <string>
+#include <optional>
 
-#include "config/field.h"
+#include "files/durable_files.h"
 
 namespace ssa {
 
@@ -17,12 +16,15 @@ class MetricsFile {
   /// cannot be written or an earlier line is not what a run writes.
   MetricsFile(const std::filesystem::path& folder, std::int64_t step);
 
+  /// Whether there is a line of the validation after `step`.
+  bool has_validation() const { return has_validation_; }
+
   /// Appends one line; it is in the file when this returns.
   void write(const Json& line);
 
  private:
-  std::filesystem::path file_;
-  std::ofstream out_;
+  bool has_validation_ = false;
+  std::optional<FileWriter> out_;
 };
 
 }  // namespace ssa

@@ -4,13 +4,16 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <torch/torch.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <stdexcept>
+#include <thread>
 
 #include "config/version.h"
 #include "files/durable_files.h"
@@ -25,48 +28,72 @@ constexpr std::string_view kStepPrefix = "step-";
 
 fs::path record_file(const fs::path& folder) { return folder / "run.json"; }
 
-/// A temporary file that a crash left before run.json was there does not count.
+/// Temporary files that a crash left before run.json was there do not count.
 bool is_empty_folder(const fs::path& folder) {
-  return fs::is_directory(folder) &&
-         std::ranges::all_of(fs::directory_iterator(folder), [](const auto& entry) {
-           return entry.path().filename().string().starts_with(".");
-         });
+  return std::ranges::all_of(fs::directory_iterator(folder), [](const auto& entry) {
+    return entry.path().filename().string().starts_with(".");
+  });
+}
+
+/// Throws unless the record has what is read of it, in its types.
+void check_record(const Json& record, const std::string& file) {
+  const auto schema = record.is_object() ? record.find("schema") : record.end();
+  if (schema == record.end() || *schema != kSchema) {
+    throw std::runtime_error(fmt::format("{}: expected \"schema\": {}", file, kSchema));
+  }
+  json_field<std::string>(record, "name", file);
+  if (!json_field<Json>(record, "config", file).is_object()) {
+    throw std::runtime_error(fmt::format("{}: field \"config\": expected an object", file));
+  }
+  for (const char* number : {"parameters", "processes"}) {
+    if (record.contains(number)) json_field<std::int64_t>(record, number, file);
+  }
+  if (!record.contains("data")) return;  // of early versions
+  const Json& data = record.at("data");
+  const auto is_text = [](const Json& value) { return value.is_string(); };
+  if (!data.is_object() || !std::ranges::all_of(data, is_text)) {
+    throw std::runtime_error(fmt::format("{}: field \"data\": expected an object of hashes", file));
+  }
 }
 
 }  // namespace
 
 bool holds_run(const fs::path& folder) { return fs::is_regular_file(record_file(folder)); }
 
-Run create_run(const fs::path& folder, const std::string& name, const Config& config,
-               std::int64_t parameters, int processes, const Json& data) {
+std::string run_name(const fs::path& folder) {
+  const fs::path whole = fs::absolute(folder).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
+Run create_run(const fs::path& folder, const Config& config, const RunFacts& facts) {
   if (holds_run(folder)) {
     throw std::runtime_error(
         fmt::format("{}: already holds a run: continue it with --resume, or choose another folder",
                     folder.string()));
   }
-  if (fs::exists(folder) && !is_empty_folder(folder)) {
+  if (!is_empty_folder(folder)) {
     throw std::runtime_error(
         fmt::format("{}: is not a new or empty folder, and holds no run", folder.string()));
   }
-  fs::create_directories(folder);
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   Run run{folder,
-          name,
+          facts.name,
           config,
           {{"schema", kSchema},
-           {"name", name},
+           {"name", facts.name},
            {"version", version()},
            {"git", git_id()},
            {"torch", TORCH_VERSION},
            {"score", config.model.score},
-           {"parameters", parameters},
-           {"processes", processes},
+           {"parameters", facts.parameters},
+           {"processes", facts.processes},
            {"created", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now))},
            {"config", to_json(config)},
-           {"data", data}}};
-  write_json(record_file(folder), run.record);
+           {"data", facts.data}}};
+  if (!facts.warnings.empty()) run.record["warnings"] = facts.warnings;
   fs::create_directory(folder / "checkpoints");
   fs::create_directory(folder / "evals");
+  write_json(record_file(folder), run.record);
   return run;
 }
 
@@ -90,13 +117,7 @@ Run open_run(const fs::path& folder) {
   }
   const fs::path file = record_file(folder);
   Json record = read_json(file);
-  const auto schema = record.is_object() ? record.find("schema") : record.end();
-  if (schema == record.end() || *schema != kSchema) {
-    throw std::runtime_error(fmt::format("{}: expected \"schema\": {}", file.string(), kSchema));
-  }
-  if (!record.contains("config") || !record.contains("name") || !record["name"].is_string()) {
-    throw std::runtime_error(fmt::format("{}: lacks name or config", file.string()));
-  }
+  check_record(record, file.string());
   const auto name = record["name"].get<std::string>();
   return {folder, name, config_from_json(record["config"], file.string()), std::move(record)};
 }
@@ -129,28 +150,63 @@ std::vector<std::int64_t> checkpoint_steps(const fs::path& run_folder) {
 }
 
 LoadedModel load_model(const Run& run, std::optional<std::int64_t> step) {
-  if (!step) {
+  auto model = make_model(run.config.model, static_cast<std::uint64_t>(run.config.train.seed));
+  const auto load = [&](std::int64_t chosen) -> LoadedModel {
+    load_weights(checkpoint_folder(run.folder, chosen), *model);
+    model->eval();
+    return {model, chosen};
+  };
+  if (step) return load(*step);
+  for (std::int64_t tried = -1;;) {
     const auto steps = checkpoint_steps(run.folder);
     if (steps.empty()) {
       throw std::runtime_error(fmt::format("{}: has no checkpoint yet", run.folder.string()));
     }
-    step = steps.back();
+    try {
+      return load(steps.back());
+    } catch (const std::runtime_error&) {
+      // A run that trains meanwhile may have removed it: then there is a newer one.
+      if (steps.back() == tried || fs::exists(checkpoint_folder(run.folder, steps.back()))) throw;
+      tried = steps.back();
+    }
   }
-  auto model = make_model(run.config.model, static_cast<std::uint64_t>(run.config.train.seed));
-  load_weights(checkpoint_folder(run.folder, *step), *model);
-  model->eval();
-  return {model, *step};
 }
 
-RunLock::RunLock(const fs::path& folder)
-    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-    if (descriptor_ >= 0) ::close(descriptor_);
+RunLock::RunLock(const fs::path& folder) : folder_(folder) {
+  std::error_code error;
+  fs::create_directories(folder.has_filename() ? folder : folder.parent_path(), error);
+  if (fs::exists(folder) && !fs::is_directory(folder)) {
+    throw std::runtime_error(fmt::format("{}: is a file, not a folder", folder.string()));
+  }
+  if (error) {
     throw std::runtime_error(
-        fmt::format("{}: another process is training in this folder", folder.string()));
+        fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
   }
+  descriptor_ = FileDescriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!descriptor_) throw_system_error(folder, "opened");
+  // read_status() may hold the lock for a moment to see whether somebody else does.
+  int tries = 10;
+  while (::flock(descriptor_.number(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK && --tries > 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      continue;
+    }
+    if (errno != EWOULDBLOCK) throw_system_error(folder, "locked");
+    throw std::runtime_error(
+        fmt::format("{}: another process is working in this folder", folder.string()));
+  }
+  require_held();
 }
 
-RunLock::~RunLock() { ::close(descriptor_); }
+void RunLock::require_held() const {
+  struct stat mine {
+  }, named{};
+  const bool held = ::fstat(descriptor_.number(), &mine) == 0 &&
+                    ::stat(folder_.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
+                    mine.st_dev == named.st_dev;
+  if (held) return;
+  throw std::runtime_error(
+      fmt::format("{}: was removed or replaced while this process worked in it", folder_.string()));
+}
 
 }  // namespace ssa

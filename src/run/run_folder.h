@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "files/file_descriptor.h"
 #include "model/model.h"
 
 namespace ssa {
@@ -23,12 +24,39 @@ struct Run {
 /// Whether the folder holds a run (a run.json).
 bool holds_run(const std::filesystem::path& folder);
 
-/// Makes the folder and writes run.json; `data` as Task::data says. Throws std::runtime_error if it
-/// already holds a run or anything else.
-Run create_run(const std::filesystem::path& folder, const std::string& name, const Config& config,
-               std::int64_t parameters, int processes = 1, const Json& data = Json::object());
+/// Holds the folder for one process, by flock on the folder; throws std::runtime_error if another
+/// one has it. What begins a run takes it before anything is looked at or written.
+class RunLock {
+ public:
+  /// The folder is made where it does not exist.
+  explicit RunLock(const std::filesystem::path& folder);
 
-/// Throws std::runtime_error naming what of `data` is not what it was when the run began.
+  /// Throws std::runtime_error unless the folder that is locked still has its name.
+  void require_held() const;
+
+ private:
+  std::filesystem::path folder_;
+  FileDescriptor descriptor_;
+};
+
+/// What run.json says beside the config.
+struct RunFacts {
+  std::string name;
+  std::int64_t parameters = 0;
+  int processes = 1;
+  Json data = Json::object();              ///< Task::data
+  std::vector<std::string> warnings = {};  ///< Task::warnings
+};
+
+/// Writes run.json into the folder, which this process has locked. Throws std::runtime_error if it
+/// already holds a run or anything else.
+Run create_run(const std::filesystem::path& folder, const Config& config, const RunFacts& facts);
+
+/// The last part of the folder's path: "x" of runs/x/, and of "." the folder's own.
+std::string run_name(const std::filesystem::path& folder);
+
+/// Throws std::runtime_error naming what of `data` is not what it was when the run began. `data`
+/// may lack what is not asked about.
 void require_same_data(const Run& run, const Json& data);
 
 /// Reads run.json. Throws std::runtime_error naming the folder or file if there is none, its schema
@@ -53,18 +81,5 @@ struct LoadedModel {
 /// mode. Throws std::runtime_error naming the folder or file if there is no such checkpoint or it
 /// is broken.
 LoadedModel load_model(const Run& run, std::optional<std::int64_t> step = {});
-
-/// Holds the folder for one process, by flock on the folder; throws std::runtime_error if another
-/// one has it.
-class RunLock {
- public:
-  explicit RunLock(const std::filesystem::path& folder);
-  ~RunLock();
-  RunLock(const RunLock&) = delete;
-  RunLock& operator=(const RunLock&) = delete;
-
- private:
-  int descriptor_;
-};
 
 }  // namespace ssa

@@ -1,13 +1,14 @@
 #include "run/run_log.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <ctime>
-#include <iomanip>
-#include <stdexcept>
+
+#include "files/terminal.h"
 
 namespace ssa {
 namespace {
@@ -24,39 +25,40 @@ std::int64_t milliseconds() {
 }  // namespace
 
 RunLog::RunLog(const std::filesystem::path& folder, bool quiet)
-    : path_(folder / "log.txt"),
-      file_(path_, std::ios::app),
+    : file_(folder / "log.txt", FileWriter::Start::append),
       quiet_(quiet),
-      bar_(!quiet && ::isatty(STDOUT_FILENO) == 1) {
-  if (!file_) throw std::runtime_error(fmt::format("{}: cannot be written", path_.string()));
-}
+      bar_(!quiet && can_redraw(STDOUT_FILENO)) {}
 
 RunLog::~RunLog() { clear_bar(); }
 
-void RunLog::clear_bar() {
-  if (bar_drawn_) fmt::print("\r\x1b[K");
-  bar_drawn_ = false;
+void RunLog::show(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }
 
-void RunLog::write(const std::string& line) {
+void RunLog::clear_bar() {
+  if (bar_drawn_) show(kClearLine);
+  bar_drawn_ = false;
+}
+
+void RunLog::note(const std::string& line) {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   std::tm local{};
   ::localtime_r(&now, &local);
-  file_ << std::put_time(&local, "%Y-%m-%d %H:%M:%S  ") << line << std::endl;
+  file_.write(fmt::format("{:%Y-%m-%d %H:%M:%S}  {}\n", local, printable_line(line)));
+  file_.flush();
 }
 
 void RunLog::say(const std::string& line) {
-  write(line);
+  note(line);
   if (quiet_) return;
   clear_bar();
-  fmt::print("{}\n", line);
-  std::fflush(stdout);
+  show(printable_line(line) + "\n");
 }
 
 void RunLog::say_figures(const std::string& line) {
   if (bar_) {
-    write(line);
+    note(line);
   } else {
     say(line);
   }
@@ -68,9 +70,8 @@ void RunLog::progress(std::int64_t step, std::int64_t steps, const std::string& 
   if (step < steps && now - last_drawn_ < kRedrawMilliseconds) return;
   last_drawn_ = now;
   const auto filled = static_cast<std::size_t>(kBarWidth * step / steps);
-  fmt::print("\r\x1b[K[{:<{}}] {}/{}  {}", std::string(filled, '#'), kBarWidth, step, steps,
-             figures);
-  std::fflush(stdout);
+  show(fmt::format("{}[{:<{}}] {}/{}  {}", kClearLine, std::string(filled, '#'), kBarWidth, step,
+                   steps, figures));
   bar_drawn_ = true;
 }
 

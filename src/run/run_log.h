@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <string>
+#include <string_view>
+
+#include "files/durable_files.h"
 
 namespace ssa {
 
+/// Where nobody reads standard output any more, training goes on: log.txt has what it said.
 class RunLog {
  public:
   /// Appends to folder/log.txt; throws std::runtime_error if it cannot. `quiet` keeps standard
@@ -20,6 +23,9 @@ class RunLog {
   /// One line on standard output and in log.txt.
   void say(const std::string& line);
 
+  /// One line in log.txt alone.
+  void note(const std::string& line);
+
   /// On a terminal, redraws the bar (at most ten times a second, or when all steps are done);
   /// nothing elsewhere, so that files and pipes hold plain lines only. `figures` follow the bar.
   void progress(std::int64_t step, std::int64_t steps, const std::string& figures);
@@ -28,11 +34,10 @@ class RunLog {
   void say_figures(const std::string& line);
 
  private:
-  void write(const std::string& line);
+  void show(std::string_view text);
   void clear_bar();
 
-  std::filesystem::path path_;
-  std::ofstream file_;
+  FileWriter file_;
   bool quiet_;
   bool bar_;
   bool bar_drawn_ = false;

@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <fstream>
 #include <set>
 #include <stdexcept>
+#include <string_view>
 
-#include "config/field.h"
 #include "files/durable_files.h"
+#include "files/file_descriptor.h"
+#include "files/json.h"
 
 namespace ssa {
 namespace {
@@ -23,6 +24,10 @@ constexpr std::pair<const char*, torch::ScalarType> kDtypes[] = {
     {"BF16", torch::kBFloat16}, {"I64", torch::kInt64},   {"I32", torch::kInt32},
     {"I16", torch::kInt16},     {"I8", torch::kInt8},     {"U8", torch::kUInt8},
     {"BOOL", torch::kBool}};
+
+// Of the format, but of no use here.
+constexpr std::string_view kOtherDtypes[] = {"F4",      "F6_E2M3", "F6_E3M2", "F8_E5M2", "F8_E4M3",
+                                             "F8_E8M0", "U16",     "U32",     "U64",     "C64"};
 
 // The format's own limit: a longer header is a broken file, not a large model.
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
@@ -45,23 +50,28 @@ Entry parse_entry(const std::filesystem::path& file, const std::string& name, co
   std::string dtype;
   try {
     dtype = value.at("dtype").get<std::string>();
-    for (const Json& size : value.at("shape")) {
-      if (!size.is_number_unsigned()) refuse(file, fmt::format("shape of \"{}\"", name));
-      entry.shape.push_back(size.get<std::int64_t>());
+    const Json& shape = value.at("shape");
+    const Json& range = value.at("data_offsets");
+    const auto whole = [](const Json& number) { return number.is_number_unsigned(); };
+    if (!shape.is_array() || !std::ranges::all_of(shape, whole)) {
+      refuse(file, fmt::format("shape of \"{}\" is not a list of whole numbers", name));
     }
-    for (const Json& offset : value.at("data_offsets")) {
-      if (!offset.is_number_unsigned()) refuse(file, fmt::format("data_offsets of \"{}\"", name));
+    if (!range.is_array() || range.size() != 2 || !std::ranges::all_of(range, whole)) {
+      refuse(file, fmt::format("data_offsets of \"{}\" are not two whole numbers", name));
     }
-    if (value.at("data_offsets").size() != offsets.size()) {
-      refuse(file, fmt::format("data_offsets of \"{}\" are not two numbers", name));
-    }
-    offsets = value.at("data_offsets").get<std::array<std::uint64_t, 2>>();
+    entry.shape = shape.get<std::vector<std::int64_t>>();
+    offsets = range.get<std::array<std::uint64_t, 2>>();
   } catch (const Json::exception&) {
     refuse(file, fmt::format("the entry of \"{}\" lacks dtype, shape or data_offsets", name));
   }
   const auto* known =
       std::ranges::find_if(kDtypes, [&](const auto& d) { return dtype == d.first; });
   if (known == std::end(kDtypes)) {
+    if (std::ranges::find(kOtherDtypes, dtype) != std::end(kOtherDtypes)) {
+      throw std::runtime_error(fmt::format(
+          "{}: \"{}\" is of dtype {}, which is not read here: save it as F32, BF16 or F16",
+          file.string(), name, dtype));
+    }
     refuse(file, fmt::format("dtype {} of \"{}\" is not known", dtype, name));
   }
   entry.dtype = known->second;
@@ -93,8 +103,13 @@ Json parse_header(const std::filesystem::path& file, const std::string& text) {
     }
     return true;
   };
-  const Json header = Json::parse(text, watch, /*allow_exceptions=*/false);
-  if (!header.is_object()) refuse(file, "its header is not a JSON object in UTF-8");
+  Json header;
+  try {
+    header = parse_json<Json>(text, watch);
+  } catch (const std::invalid_argument& error) {
+    refuse(file, fmt::format("its header: {}", error.what()));
+  }
+  if (!header.is_object()) refuse(file, "its header is not a JSON object");
   if (!twice.empty()) refuse(file, fmt::format("its header has \"{}\" twice", twice));
   return header;
 }
@@ -133,26 +148,22 @@ void write_safetensors(const std::filesystem::path& file, const TensorFile& cont
   text.append((8 - text.size() % 8) % 8, ' ');
   const std::uint64_t length = text.size();
 
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out.write(reinterpret_cast<const char*>(&length), sizeof(length));
-  out.write(text.data(), static_cast<std::streamsize>(text.size()));
-  for (const auto& [name, tensor] : tensors) {
-    out.write(static_cast<const char*>(tensor.const_data_ptr()),
-              static_cast<std::streamsize>(tensor.nbytes()));
-  }
-  out.close();
-  if (!out) throw std::runtime_error(fmt::format("{}: cannot be written", file.string()));
-  sync_path(file);
+  std::filesystem::remove(file);
+  FileWriter out(file, FileWriter::Start::new_file);
+  out.write(&length, sizeof(length));
+  out.write(text);
+  for (const auto& [name, tensor] : tensors) out.write(tensor.const_data_ptr(), tensor.nbytes());
+  out.sync();
 }
 
 TensorFile read_safetensors(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in || !std::filesystem::is_regular_file(file)) {
-    throw std::runtime_error(fmt::format("{}: no such file", file.string()));
-  }
+  const FileDescriptor in = open_to_read(file);
+  const auto fill = [&](void* memory, std::uint64_t bytes) {
+    return read_some(in, memory, bytes, file.string()) == bytes;
+  };
   const std::uint64_t file_bytes = std::filesystem::file_size(file);
   std::uint64_t header_bytes = 0;
-  if (!in.read(reinterpret_cast<char*>(&header_bytes), sizeof(header_bytes))) {
+  if (!fill(&header_bytes, sizeof(header_bytes))) {
     refuse(file, fmt::format("it has {} bytes, fewer than a header", file_bytes));
   }
   if (header_bytes > kMaxHeaderBytes || header_bytes > file_bytes - sizeof(header_bytes)) {
@@ -160,7 +171,7 @@ TensorFile read_safetensors(const std::filesystem::path& file) {
            fmt::format("its header claims {} bytes, the file has {}", header_bytes, file_bytes));
   }
   std::string text(header_bytes, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(header_bytes));
+  if (!fill(text.data(), header_bytes)) refuse(file, "its header cannot be read");
   const Json header = parse_header(file, text);
 
   TensorFile content;
@@ -191,9 +202,9 @@ TensorFile read_safetensors(const std::filesystem::path& file) {
   }
   for (const Entry& entry : entries) {
     torch::Tensor tensor = torch::empty(entry.shape, entry.dtype);
-    in.read(static_cast<char*>(tensor.mutable_data_ptr()),
-            static_cast<std::streamsize>(entry.end - entry.begin));
-    if (!in) refuse(file, fmt::format("the data of \"{}\" cannot be read", entry.name));
+    if (!fill(tensor.mutable_data_ptr(), entry.end - entry.begin)) {
+      refuse(file, fmt::format("the data of \"{}\" cannot be read", entry.name));
+    }
     content.tensors.emplace_back(entry.name, tensor);
   }
   return content;

@@ -41,6 +41,32 @@ fs::path main_prefix(const fs::path& prefix) {
   return name.ends_with(kHeldOut) ? name.substr(0, name.rfind(kHeldOut)) : name;
 }
 
+std::map<std::string, std::string> texts_by_hash(const fs::path& prefix) {
+  std::map<std::string, std::string> texts;
+  const Json record = read_shards_record(main_prefix(prefix));
+  if (record.is_null()) return texts;
+  for (const Json& input : record.at("inputs")) {
+    texts.emplace(input.at("hash").get<std::string>(), input.at("file").get<std::string>());
+  }
+  return texts;
+}
+
+std::string shared_text(const fs::path& training, const fs::path& other) {
+  const auto held_out_share = [](const fs::path& prefix) {
+    const Json record = read_shards_record(main_prefix(prefix));
+    const Json share = record.is_null() ? Json() : record.at("recipe").value("held_out", Json());
+    return share.is_number() ? share.get<double>() : 0.0;
+  };
+  const bool apart = main_prefix(training) == training && main_prefix(other) != other &&
+                     held_out_share(other) <= held_out_share(training);
+  if (apart) return "";
+  const auto known = texts_by_hash(training);
+  for (const auto& [hash, file] : texts_by_hash(other)) {
+    if (known.contains(hash)) return file;
+  }
+  return "";
+}
+
 Json read_shards_record(const fs::path& prefix) {
   const fs::path file = record_path(prefix);
   if (!fs::exists(file)) return nullptr;

@@ -18,10 +18,12 @@ namespace {
 
 /// What tells without reading it whether a file has changed.
 Json facts(const fs::path& file) {
-  const auto modified = fs::last_write_time(file).time_since_epoch();
+  // Since 1970: the clock of files counts from another year.
+  const auto modified =
+      std::chrono::file_clock::to_sys(fs::last_write_time(file)).time_since_epoch();
   return {{"file", file.string()},
           {"bytes", fs::file_size(file)},
-          {"modified", std::chrono::nanoseconds(modified).count()}};
+          {"modified", std::chrono::duration_cast<std::chrono::nanoseconds>(modified).count()}};
 }
 
 /// One side of the split.

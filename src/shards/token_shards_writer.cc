@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
 #include <limits>
-#include <stdexcept>
 
-#include "files/durable_files.h"
 #include "shards/token_shards_format.h"
 #include "ssa/check.h"
 
@@ -17,9 +13,10 @@ namespace {
 
 using namespace token_shards_format;
 
-[[noreturn]] void refuse(const fs::path& file) {
-  throw std::runtime_error(
-      fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno)));
+/// In the place of what is there.
+FileWriter begin(const fs::path& file) {
+  fs::remove(file);
+  return {file, FileWriter::Start::new_file};
 }
 
 }  // namespace
@@ -29,29 +26,17 @@ TokenType token_type_for(std::int64_t vocabulary) {
 }
 
 TokenShardsWriter::TokenShardsWriter(const fs::path& prefix, TokenType type)
-    : ids_path_(ids_path(prefix)),
-      index_path_(index_path(prefix)),
-      type_(type),
-      ids_(ids_path_, std::ios::binary | std::ios::trunc) {
-  if (!ids_) refuse(ids_path_);
-}
-
-void TokenShardsWriter::write(const void* data, std::int64_t bytes) {
-  if (!ids_.write(static_cast<const char*>(data), bytes)) {
-    refuse(ids_path_);
-  }
-}
+    : index_path_(index_path(prefix)), type_(type), ids_(begin(ids_path(prefix))) {}
 
 void TokenShardsWriter::add(std::span<const TokenId> document) {
   SSA_CHECK(document.size() <= std::numeric_limits<std::int32_t>::max(),
             "a document of " << document.size() << " tokens: the format has room for 2^31 - 1");
   sizes_.push_back(static_cast<std::int32_t>(document.size()));
-  const auto count = static_cast<std::int64_t>(document.size());
   if (type_ == TokenType::uint16) {
     narrow_.assign(document.begin(), document.end());
-    write(narrow_.data(), 2 * count);
+    ids_.write(narrow_.data(), 2 * narrow_.size());
   } else {
-    write(document.data(), 4 * count);
+    ids_.write(document.data(), document.size_bytes());
   }
 }
 
@@ -63,17 +48,14 @@ void TokenShardsWriter::append(const TokenShards& shards) {
     sizes_.push_back(static_cast<std::int32_t>(range.end - range.begin));
   }
   const auto ids = shards.stored();
-  write(ids.data(), static_cast<std::int64_t>(ids.size()));
+  ids_.write(ids.data(), ids.size());
 }
 
 void TokenShardsWriter::finish() {
-  ids_.close();
-  std::ofstream index(index_path_, std::ios::binary | std::ios::trunc);
-  const auto put = [&index](auto number) {
-    index.write(reinterpret_cast<const char*>(&number), sizeof(number));
-  };
+  FileWriter index = begin(index_path_);
+  const auto put = [&index](auto number) { index.write(&number, sizeof(number)); };
   const auto documents = static_cast<std::int64_t>(sizes_.size());
-  index.write(kMagic.data(), kMagic.size());
+  index.write(kMagic);
   put(kVersion);
   put(type_);
   put(documents);
@@ -85,11 +67,8 @@ void TokenShardsWriter::finish() {
     pointer += size * type_bytes(type_);
   }
   for (std::int64_t i = 0; i <= documents; ++i) put(i);
-  index.close();
-  if (!ids_) refuse(ids_path_);
-  if (!index) refuse(index_path_);
-  sync_path(ids_path_);
-  sync_path(index_path_);
+  ids_.sync();
+  index.sync();
 }
 
 }  // namespace ssa

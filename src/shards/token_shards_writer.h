@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <span>
 #include <vector>
 
+#include "files/durable_files.h"
 #include "shards/token_shards.h"
 #include "tokenizer/byte_pairs.h"
 
@@ -32,11 +32,9 @@ class TokenShardsWriter {
   void finish();
 
  private:
-  void write(const void* data, std::int64_t bytes);
-
-  std::filesystem::path ids_path_, index_path_;
+  std::filesystem::path index_path_;
   TokenType type_;
-  std::ofstream ids_;
+  FileWriter ids_;
   std::vector<std::int32_t> sizes_;  ///< of each document, in tokens
   std::vector<std::uint16_t> narrow_;
 };

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/field.h"
+#include "files/json.h"
 
 namespace ssa {
 namespace {
@@ -89,8 +89,12 @@ class Points {
 };
 
 void read_json_points(const std::string& text, const std::string& origin, Points& points) {
-  const Json values = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!values.is_array()) throw std::invalid_argument(fmt::format("{}: not valid JSON", origin));
+  Json values;
+  try {
+    values = parse_json(text);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}: {}", origin, error.what()));
+  }
   for (const Json& value : values) points.add(point(value), value.dump(), "[x, y]");
 }
 

@@ -11,7 +11,11 @@ namespace ssa {
 
 std::int64_t curriculum_points(const TaskConfig& config, std::int64_t step) {
   const std::int64_t additions = step / config.points_interval;
-  return std::min(config.points_end, config.points_start + additions * config.points_step);
+  // By division: a product of large settings would wrap round.
+  const std::int64_t missing = config.points_end - config.points_start;
+  return additions > missing / config.points_step
+             ? config.points_end
+             : config.points_start + additions * config.points_step;
 }
 
 InContextTask::InContextTask(const Config& config)

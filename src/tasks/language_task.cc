@@ -78,6 +78,7 @@ LanguageTask::Source LanguageTask::open(const std::vector<std::string>& names, c
     const std::filesystem::path prefix = indices.back().parent_path() / indices.back().stem();
     check_tokenizer(prefix, data_.at("task.tokenizer").get<std::string>(), config_);
     source.files.emplace_back(prefix);
+    source.prefixes.push_back(prefix);
     const std::int64_t targets = std::max<std::int64_t>(source.files.back().tokens() - 1, 0);
     source.first_sequence.push_back(source.first_sequence.back() + targets / length_);
   }
@@ -144,6 +145,28 @@ Batch LanguageTask::validation_batch(std::int64_t index) const {
 std::map<std::string, double> LanguageTask::progress(std::int64_t step) const {
   const auto seen = static_cast<double>((step + 1) * train_.accumulation * train_.batch);
   return {{"pass", seen / static_cast<double>(sequences())}};
+}
+
+std::vector<std::string> LanguageTask::warnings() const {
+  std::vector<std::string> out;
+  for (std::size_t v = 0; v < validation_.files.size(); ++v) {
+    for (std::size_t t = 0; t < training_.files.size(); ++t) {
+      const std::string text = shared_text(training_.prefixes[t], validation_.prefixes[v]);
+      std::string why;
+      if (std::ranges::equal(training_.files[t].stored(), validation_.files[v].stored())) {
+        why = "hold the same tokens";
+      } else if (!text.empty()) {
+        why = fmt::format("were both made from {}", text);
+      } else {
+        continue;
+      }
+      out.push_back(
+          fmt::format("validation_tokens {} and tokens {} {}: the validation loss is of text that "
+                      "is trained on",
+                      validation_.names[v], training_.names[t], why));
+    }
+  }
+  return out;
 }
 
 std::vector<std::string> LanguageTask::notes() const {

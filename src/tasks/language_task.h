@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -43,6 +44,7 @@ class LanguageTask : public Task {
   std::map<std::string, double> progress(std::int64_t step) const override;
   /// Of the tokens the index alone, which knows the length of every document.
   Json data() const override { return data_; }
+  std::vector<std::string> warnings() const override;
   std::vector<std::string> notes() const override;
 
   /// Sequences of one pass.
@@ -51,6 +53,7 @@ class LanguageTask : public Task {
  private:
   struct Source {
     std::vector<std::string> names;  ///< as the config has them
+    std::vector<std::filesystem::path> prefixes = {};
     std::vector<TokenShards> files;
     std::vector<std::int64_t> first_sequence = {0};  ///< of each file, and the number of all
   };

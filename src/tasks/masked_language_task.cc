@@ -21,6 +21,25 @@ std::vector<std::filesystem::path> find_files(const std::vector<std::string>& na
   return files;
 }
 
+/// A warning for every file of one list whose content is a file's of the other.
+std::vector<std::string> shared_files(const std::vector<std::filesystem::path>& training,
+                                      const std::vector<std::filesystem::path>& validation) {
+  std::vector<std::string> out;
+  for (const auto& file : validation) {
+    for (const auto& other : training) {
+      if (std::filesystem::file_size(file) != std::filesystem::file_size(other) ||
+          hash_contents({file}) != hash_contents({other})) {
+        continue;
+      }
+      out.push_back(fmt::format(
+          "validation_text {} has the content of text {}: the validation loss is of text "
+          "that is trained on",
+          file.string(), other.string()));
+    }
+  }
+  return out;
+}
+
 Corpus read_text(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
                  const CorpusOptions& options) {
   return files.empty() ? Corpus() : Corpus::read(files, tokenizer, options);
@@ -83,6 +102,8 @@ MaskedLanguageTask::MaskedLanguageTask(const Config& config)
            {"task.text", hash_files(find_files(config_.text, "task.text"))},
            {"task.validation_text",
             hash_files(find_files(config_.validation_text, "task.validation_text"))}};
+  warnings_ = shared_files(find_files(config_.text, "task.text"),
+                           find_files(config_.validation_text, "task.validation_text"));
   first_view_.reserve(static_cast<std::size_t>(text_.size()) + 1);
   for (std::int64_t s = 0; s < text_.size(); ++s) {
     const std::int64_t maskable = training_masks_.maskable(text_[s]);

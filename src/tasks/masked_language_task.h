@@ -35,6 +35,7 @@ class MaskedLanguageTask : public Task {
   /// {"pass": passes over the text so far}
   std::map<std::string, double> progress(std::int64_t step) const override;
   Json data() const override { return data_; }
+  std::vector<std::string> warnings() const override { return warnings_; }
   std::vector<std::string> notes() const override;
 
   /// Views of one pass.
@@ -55,6 +56,7 @@ class MaskedLanguageTask : public Task {
   Corpus text_, validation_;
   std::vector<std::int64_t> first_view_ = {0};  ///< of each sentence, and the number of all
   Json data_;
+  std::vector<std::string> warnings_;
   std::vector<std::int64_t> validated_;  ///< sentences that have something to guess
 };
 

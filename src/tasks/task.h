@@ -43,6 +43,8 @@ class Task {
   /// What the files hold that the task reads, for run.json: {"task.text": hash_files(…)}; tasks
   /// that draw their data have none.
   virtual Json data() const { return Json::object(); }
+  /// What is wrong with the data though it can be trained on; stands in log.txt and run.json.
+  virtual std::vector<std::string> warnings() const { return {}; }
   /// What the log says of the data before the first step, a line each.
   virtual std::vector<std::string> notes() const { return {}; }
 };

@@ -45,24 +45,18 @@ std::string CorpusReport::text(const CorpusOptions& options) const {
 void Corpus::read_file(const fs::path& file, const Tokenizer& tokenizer,
                        const CorpusOptions& options) {
   CorpusReport report{.file = file};
-  for_each_line(file, [&](std::string_view line) {
+  for_each_text_line(file, [&](const TextLine& line) {
     ++report.lines;
-    if (report.lines == 1 && line.starts_with("\xEF\xBB\xBF")) {
-      report.byte_order_mark = true;
-      line.remove_prefix(3);
-    }
-    if (line.ends_with('\r')) {
-      ++report.carriage_returns;
-      line.remove_suffix(1);
-    }
-    const std::int64_t words = count_words(line);
+    report.byte_order_mark = report.byte_order_mark || line.byte_order_mark;
+    report.carriage_returns += line.carriage_return;
+    const std::int64_t words = count_words(line.text);
     if (words < options.least_words || words == 0) {
       ++(words == 0 ? report.blank : report.few_words);
       return;
     }
     std::vector<TokenId> ids;
     try {
-      ids = encoded(line, tokenizer, options);
+      ids = encoded(line.text, tokenizer, options);
     } catch (const std::invalid_argument& error) {
       if (!options.skip_bad_lines) {
         throw std::invalid_argument(

@@ -3,18 +3,21 @@
 #include <arrow/buffer.h>
 #include <arrow/io/file.h>
 #include <arrow/io/memory.h>
+#include <arrow/memory_pool.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <parquet/column_reader.h>
 #include <parquet/exception.h>
 #include <parquet/file_reader.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <stdexcept>
 #include <vector>
 
 #include "files/byte_stream.h"
+#include "files/file_descriptor.h"
 
 namespace ssa {
 namespace fs = std::filesystem;
@@ -22,7 +25,15 @@ namespace {
 
 constexpr std::int64_t kBatch = 256;  ///< values at a time
 
+/// Most bytes that are held of a file of that size. Headers of pages in a damaged file may claim
+/// anything; text is not compressed to less than a part in a thousand by chance.
+std::int64_t most_memory(std::int64_t file_bytes) {
+  constexpr std::int64_t kLeast = std::int64_t{64} << 20, kMost = std::int64_t{16} << 30;
+  return std::min(kLeast + 1000 * std::min(file_bytes, kMost / 1000), kMost);
+}
+
 std::shared_ptr<arrow::io::RandomAccessFile> open(const fs::path& file) {
+  open_to_read(file);  // says in its own words what cannot be read
   if (uncompressed_name(file) == file.filename()) {
     PARQUET_ASSIGN_OR_THROW(auto opened, arrow::io::ReadableFile::Open(file.string()));
     return opened;
@@ -61,7 +72,9 @@ void for_each_string(const fs::path& file, const std::string& column,
       throw std::runtime_error(fmt::format("{}: {}", file.string(), error.what()));
     }
   };
-  auto properties = parquet::default_reader_properties();
+  arrow::CappedMemoryPool memory(arrow::default_memory_pool(),
+                                 most_memory(static_cast<std::int64_t>(fs::file_size(file))));
+  parquet::ReaderProperties properties(&memory);
   properties.enable_buffered_stream();  // else a row group's whole column is held in memory
   const auto reader =
       named([&] { return parquet::ParquetFileReader::Open(open(file), properties); });

@@ -3,23 +3,23 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "files/byte_stream.h"
+#include "files/file_descriptor.h"
+#include "files/json.h"
 #include "files/lines.h"
+#include "files/utf8.h"
 #include "ssa/check.h"
 #include "text/parquet_column.h"
-#include "tokenizer/unicode.h"
+#include "text/words.h"
 
 namespace ssa {
 namespace fs = std::filesystem;
 namespace {
-
-using Value = nlohmann::json;
 
 /// The documents of one file.
 class Reader {
@@ -29,26 +29,24 @@ class Reader {
       : file_(file), options_(options), work_(work) {}
 
   void read_text() {
-    for_each_line(file_, [this](std::string_view line) {
-      line = next_line(line);
-      if (line == options_.document_line) {
+    for_each_text_line(file_, [this](const TextLine& line) {
+      if (line.text == options_.document_line) {
         end_text();
         return;
       }
-      guarded(lines_, [&] {
-        check_utf8(line);
-        if (first_line_ == 0) first_line_ = lines_;
-        text_.append(line).push_back('\n');
+      guarded(line.number, [&] {
+        check_utf8(line.text);
+        if (first_line_ == 0) first_line_ = line.number;
+        text_.append(line.text).push_back('\n');
       });
     });
     if (!text_.empty()) end_text();
   }
 
   void read_json() {
-    for_each_line(file_, [this](std::string_view line) {
-      line = next_line(line);
-      if (line.find_first_not_of(" \t") == line.npos) return;
-      guarded(lines_, [&] { document(field_of(line)); });
+    for_each_text_line(file_, [this](const TextLine& line) {
+      if (line.text.find_first_not_of(" \t") == line.text.npos) return;
+      guarded(line.number, [&] { document(field_of(line.text)); });
     });
   }
 
@@ -66,12 +64,6 @@ class Reader {
   const LeftOut& left_out() const { return left_out_; }
 
  private:
-  std::string_view next_line(std::string_view line) {
-    ++lines_;
-    if (lines_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
-    return without_carriage_return(line);
-  }
-
   void end_text() {
     if (!text_.empty()) text_.pop_back();
     guarded(std::exchange(first_line_, 0), [this] { document(text_); });
@@ -80,12 +72,7 @@ class Reader {
 
   std::string field_of(std::string_view line) const {
     check_utf8(line);
-    Value object;
-    try {
-      object = Value::parse(line);
-    } catch (const Value::parse_error& error) {
-      throw std::invalid_argument(fmt::format("not valid JSON (byte {})", error.byte));
-    }
+    const auto object = parse_json<SortedJson>(line);
     SSA_CHECK(object.is_object(), "expected an object, found " << object.type_name());
     const auto field = object.find(options_.field);
     if (field == object.end()) {
@@ -96,11 +83,11 @@ class Reader {
     }
     SSA_CHECK(field->is_string(), "field \"" << options_.field << "\": expected a string, found "
                                              << field->type_name());
-    return std::move(field->get_ref<std::string&>());
+    return std::move(field->get<std::string>());
   }
 
   void document(std::string_view text) {
-    if (text.find_first_not_of(" \t\r\n") == text.npos) {
+    if (is_blank(text)) {
       ++left_out_.empty;
       return;
     }
@@ -125,7 +112,7 @@ class Reader {
   const DocumentOptions& options_;
   const std::function<void(std::string_view)>& work_;
   LeftOut left_out_;
-  std::int64_t lines_ = 0, first_line_ = 0;
+  std::int64_t first_line_ = 0;
   std::string text_;
 };
 
@@ -151,11 +138,8 @@ const Format& format_of(const fs::path& file) {
 }  // namespace
 
 void check_text_file(const fs::path& file) {
-  if (!fs::exists(file)) throw std::runtime_error(fmt::format("{}: no such file", file.string()));
-  if (!fs::is_regular_file(file)) {
-    throw std::runtime_error(fmt::format("{}: is not a file", file.string()));
-  }
   format_of(file);
+  open_to_read(file);
 }
 
 LeftOut for_each_document(const fs::path& file, const DocumentOptions& options,

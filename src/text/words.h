@@ -1,19 +1,23 @@
-// Words as white space separates them.
+// White space and the words that it separates, as Python's str.split() and str.rstrip() have them.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
 namespace ssa {
 
-inline std::int64_t count_words(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\n\r\v\f";
-  std::int64_t words = 0;
-  for (std::size_t at = text.find_first_not_of(kSpace); at != text.npos; ++words) {
-    at = text.find_first_not_of(kSpace, std::min(text.find_first_of(kSpace, at), text.size()));
-  }
-  return words;
-}
+/// Unicode's White_Space, and U+001C to U+001F, which Python counts in.
+bool is_white_space(char32_t code_point);
+
+/// Of valid UTF-8; what is not valid belongs to a word.
+std::int64_t count_words(std::string_view text);
+
+/// Whether there is nothing but white space.
+bool is_blank(std::string_view text);
+
+/// The text without the white space at its end.
+std::string_view without_space_behind(std::string_view text);
+/// … at its start.
+std::string_view without_space_before(std::string_view text);
 
 }  // namespace ssa

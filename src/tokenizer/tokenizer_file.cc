@@ -7,19 +7,19 @@
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
 
+#include "files/json.h"
 #include "tokenizer/byte_pair_tokenizer.h"
 
 namespace ssa {
 namespace fs = std::filesystem;
 namespace {
 
-using Value = nlohmann::json;  // config/field.h's keeps the order: quadratic in 50 000 keys
+using Value = SortedJson;  // Json keeps the order: quadratic in 50 000 keys
 using Names = std::initializer_list<std::string_view>;
 
 constexpr const char* kEndOfText = "<|endoftext|>";
@@ -134,14 +134,7 @@ class Node {
   std::string file_, field_;
 };
 
-Value parse_file(const fs::path& file) {
-  try {
-    return Value::parse(read_text(file));
-  } catch (const Value::parse_error& error) {
-    throw std::runtime_error(
-        fmt::format("{}: not valid JSON (at byte {})", file.string(), error.byte));
-  }
-}
+Value parse_file(const fs::path& file) { return read_json<Value>(file); }
 
 void read_vocabulary(const Node& vocab, TokenizerSpec& spec) {
   std::set<TokenId> used;

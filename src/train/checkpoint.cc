@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <stdexcept>
 
 #include "files/durable_files.h"
@@ -30,31 +32,52 @@ Number metadata_number(const TensorFile& content, const char* key, const fs::pat
       fmt::format("{}: its metadata has no number \"{}\"", file.string(), key));
 }
 
+constexpr const char* kIdentity = "checkpoint_id";
+
+/// What both files of a checkpoint say, so that two halves of different ones are told apart: a hash
+/// of the weights and the step (FNV-1a over 8 bytes at a time), the same whenever they are.
+std::string identity_of(const std::vector<std::pair<std::string, torch::Tensor>>& weights,
+                        std::int64_t step) {
+  std::uint64_t hash = 0xcbf29ce484222325 ^ static_cast<std::uint64_t>(step);
+  const auto add = [&hash](std::uint64_t word) {
+    hash = (hash ^ word) * 0x100000001b3;
+    hash ^= hash >> 29;
+  };
+  for (const auto& [name, weight] : weights) {
+    const torch::Tensor plain = weight.detach().contiguous();
+    const auto* bytes = static_cast<const char*>(plain.const_data_ptr());
+    std::size_t at = 0;
+    for (std::uint64_t word = 0; at < plain.nbytes(); at += sizeof(word), word = 0) {
+      std::memcpy(&word, bytes + at, std::min(sizeof(word), plain.nbytes() - at));
+      add(word);
+    }
+    add(at);
+  }
+  return fmt::format("{:016x}", hash);
+}
+
 }  // namespace
 
 void save_checkpoint(const fs::path& run_folder, const TrainerState& state, const Model& model,
                      const Optimizer& optimizer) {
-  const fs::path target = checkpoint_folder(run_folder, state.step);
-  const fs::path temporary =
-      target.parent_path() / fmt::format(".{}.tmp", target.filename().string());
-  fs::remove_all(temporary);
-  fs::create_directories(temporary);
-
+  NewFolder folder(checkpoint_folder(run_folder, state.step));
+  const auto weights = model.named_weights();
+  const std::string id = identity_of(weights, state.step);
   // "format": transformers refuses files that do not say so.
-  write_safetensors(temporary / kModelFile, {model.named_weights(), {{"format", "pt"}}});
+  write_safetensors(folder.path() / kModelFile, {weights, {{"format", "pt"}, {kIdentity, id}}});
   const Json hugging_face = hugging_face_config(model.config()).config;
-  if (!hugging_face.is_null()) write_json(temporary / "config.json", hugging_face);
+  if (!hugging_face.is_null()) write_json(folder.path() / "config.json", hugging_face);
   TensorFile trainer;
   trainer.metadata = {{"step", std::to_string(state.step)},
-                      {"seconds", fmt::format("{}", state.seconds)}};
+                      {"seconds", fmt::format("{}", state.seconds)},
+                      {kIdentity, id}};
   if (state.step > 0) optimizer.save(trainer);  // before the first step there is nothing to keep
-  write_safetensors(temporary / kTrainerFile, trainer);
-  sync_path(temporary);
-  replace_folder(temporary, target);
+  write_safetensors(folder.path() / kTrainerFile, trainer);
+  folder.commit();
 }
 
 TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, Optimizer& optimizer) {
-  load_weights(checkpoint, model);
+  const std::string id = load_weights(checkpoint, model)[kIdentity];
   const fs::path file = checkpoint / kTrainerFile;
   const TensorFile content = read_safetensors(file);
   const TrainerState state{metadata_number<std::int64_t>(content, "step", file),
@@ -62,6 +85,12 @@ TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, Optimizer
   if (fmt::format("step-{}", state.step) != checkpoint.filename()) {
     throw std::runtime_error(
         fmt::format("{}: it is of step {}, its folder is not", file.string(), state.step));
+  }
+  const auto found = content.metadata.find(kIdentity);
+  if (id != (found == content.metadata.end() ? "" : found->second)) {
+    throw std::runtime_error(
+        fmt::format("{}: is not of the checkpoint that {} beside it is of: their \"{}\" differ",
+                    file.string(), kModelFile, kIdentity));
   }
   if (state.step > 0) optimizer.load(content, state.step, file.string());
   return state;

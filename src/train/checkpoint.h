@@ -17,7 +17,7 @@ struct TrainerState {
   double seconds = 0;  ///< training time so far
 };
 
-/// Writes the folder under a temporary name, syncs it and renames it.
+/// Writes the folder under a temporary name, syncs it and renames it. The run folder must be there.
 void save_checkpoint(const std::filesystem::path& run_folder, const TrainerState& state,
                      const Model& model, const Optimizer& optimizer);
 

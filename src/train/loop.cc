@@ -8,24 +8,28 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <csignal>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 
 #include "config/version.h"
+#include "files/durable_files.h"
 #include "files/file_hash.h"
 #include "model/autocast.h"
 #include "model/hugging_face/architecture.h"
 #include "model/model.h"
 #include "op/attention.h"
+#include "run/failure.h"
 #include "run/metrics.h"
 #include "run/run_folder.h"
 #include "run/run_log.h"
+#include "run/run_status.h"
 #include "ssa/attention.h"
 #include "ssa/random.h"
 #include "tasks/task.h"
 #include "train/checkpoint.h"
+#include "train/memory_need.h"
 #include "train/optimizer.h"
 #include "train/processes.h"
 #include "train/schedule.h"
@@ -52,6 +56,17 @@ bool is_at_step_zero(const Run& run) {
 }
 
 /// An imported run becomes what is asked for with its first step, but for the model.
+/// Fields that name files: another path to the same content is the same run (require_same_data).
+constexpr std::array<std::string_view, 6> kPaths = {
+    "tokenizer", "merges", "text", "validation_text", "tokens", "validation_tokens"};
+
+/// Whether run.json knows what the files of that field held, so that their path does not matter.
+bool is_known_by_content(const Run& run, std::string_view key) {
+  const std::string_view hashed = key == "merges" ? "tokenizer" : key;  // one hash for both
+  return std::ranges::find(kPaths, key) != kPaths.end() &&
+         run.record.value("data", Json::object()).contains(fmt::format("task.{}", hashed));
+}
+
 void require_same_run(const Run& run, const Config& config) {
   const Json before = to_json(run.config);
   const Json wanted = to_json(config);
@@ -60,6 +75,7 @@ void require_same_run(const Run& run, const Config& config) {
     for (const auto& [key, value] : fields.items()) {
       const Json& asked = wanted[section][key];
       if (asked == value || std::ranges::find(kMayChange, key) != kMayChange.end()) continue;
+      if (section == "task" && is_known_by_content(run, key)) continue;
       throw std::runtime_error(
           fmt::format("{}: {}.{} is {} in this run, but {} is asked for; a resumed run may change "
                       "only {}",
@@ -81,8 +97,9 @@ void require_same_processes(const Run& run, int processes) {
 void require_same_in_all(Processes& processes, Config config, const TrainOptions& options,
                          const Json& data) {
   config.train.threads = 0;
-  const std::string all = fmt::format("{} {} {} {} {} {}", to_json(config).dump(), data.dump(),
-                                      options.stop_at, options.resume, version(), git_id());
+  const std::string all =
+      fmt::format("{} {} {} {} {} {} {}", to_json(config).dump(), data.dump(), options.stop_at,
+                  options.resume, options.resume_or_start, version(), git_id());
   processes.require_same(hash_text(all), "config, flags, data or program");
 }
 
@@ -139,9 +156,10 @@ void seed_dropout(std::int64_t seed, std::int64_t step, std::int64_t slice) {
 class Trainer {
  public:
   Trainer(const Config& config, const TrainOptions& options, Processes& processes,
-          std::unique_ptr<Task> task, std::shared_ptr<Model> model)
+          std::unique_ptr<Task> task, std::shared_ptr<Model> model, const RunLock* lock = nullptr)
       : config_(config),
         folder_(options.folder),
+        lock_(lock),
         stop_at_(options.stop_at),
         processes_(processes),
         task_(std::move(task)),
@@ -153,6 +171,11 @@ class Trainer {
   void load_newest_checkpoint();
   void share_state();
   TrainOutcome run();
+  std::int64_t step() const { return state_.step; }
+  /// Of an error that is about to end the run.
+  void note_failure(const std::string& reason) {
+    if (log_) log_->note("failed: " + reason);
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -164,6 +187,7 @@ class Trainer {
   double accumulate_gradients();
   void take_step();
   std::string first_not_finite();
+  std::string first_weight_not_finite() const;
   [[noreturn]] void fail(const std::string& what) const;
   void report_step(double loss, double norm, double learning_rate);
   void validate();
@@ -172,6 +196,7 @@ class Trainer {
 
   const Config& config_;
   std::filesystem::path folder_;
+  const RunLock* lock_;  // of the first process, whose folder it is
   std::int64_t stop_at_;
   Processes& processes_;
   std::unique_ptr<Task> task_;
@@ -183,7 +208,8 @@ class Trainer {
   std::int64_t saved_step_ = -1;
   bool said_what_runs_ = false;
   StopSignals signals_;
-  int signal_ = 0;  // that any process has received
+  int signal_ = 0;                   // that any process has received
+  bool validation_missing_ = false;  // of the last step: a signal ended it
   Clock::time_point started_;
   std::int64_t tokens_ = 0;       // since the last line of metrics
   double seconds_at_line_ = 0.0;  // training time then
@@ -224,12 +250,14 @@ void Trainer::say(const std::string& line) {
 
 /// The same in every process: a signal may have reached one of them before the others.
 bool Trainer::asked_to_stop() {
-  const int own = signals_.received();
-  const torch::Tensor received =
-      torch::tensor({own == SIGINT ? 1.0F : 0.0F, own == SIGTERM ? 1.0F : 0.0F});
+  const torch::Tensor received = torch::zeros({static_cast<std::int64_t>(kStopSignals.size())});
+  for (std::size_t i = 0; i < kStopSignals.size(); ++i) {
+    if (signals_.received() == kStopSignals[i]) received[static_cast<std::int64_t>(i)] = 1.0F;
+  }
   processes_.sum({received});
-  if (received[0].item<float>() > 0) signal_ = SIGINT;
-  if (received[1].item<float>() > 0) signal_ = SIGTERM;
+  for (std::size_t i = 0; i < kStopSignals.size(); ++i) {
+    if (received[static_cast<std::int64_t>(i)].item<float>() > 0) signal_ = kStopSignals[i];
+  }
   return signal_ != 0 || (stop_at_ > 0 && state_.step >= stop_at_);
 }
 
@@ -257,6 +285,7 @@ void Trainer::say_what_runs() {
     if (!why_not.empty()) say("checkpoints have no config.json of Hugging Face: " + why_not);
   }
   for (const std::string& note : task_->notes()) say(note);
+  for (const std::string& warning : task_->warnings()) say("warning: " + warning);
   say(fmt::format("steps {} to {}", state_.step + 1, config_.train.steps));
 }
 
@@ -290,7 +319,7 @@ double Trainer::accumulate_gradients() {
 
 /// The first layer, in the order of the forward pass, that explains numbers that are not finite.
 std::string Trainer::first_not_finite() {
-  const std::string weight = optimizer_.first_weight_not_finite();
+  const std::string weight = first_weight_not_finite();
   if (!weight.empty()) return "weight " + weight;
   const torch::NoGradGuard no_gradient;
   model_->record_attention(true);
@@ -304,6 +333,14 @@ std::string Trainer::first_not_finite() {
   }
   const std::string gradient = optimizer_.first_gradient_not_finite();
   return gradient.empty() ? "the loss alone" : "gradient of " + gradient;
+}
+
+/// By the name that it has in model.safetensors; "" if there is none.
+std::string Trainer::first_weight_not_finite() const {
+  for (const auto& [name, weight] : model_->named_weights()) {
+    if (!torch::isfinite(weight).all().item<bool>()) return name;
+  }
+  return "";
 }
 
 void Trainer::fail(const std::string& what) const {
@@ -327,6 +364,7 @@ void Trainer::take_step() {
     if (is_landing(config_.train, state_.step)) optimizer_.drop_score_gradients();
     norm = optimizer_.clip_gradients();
   } catch (const c10::Error& error) {
+    if (memory_ran_out()) throw;
     const std::string parameter = score_parameter_out_of_range(*model_);
     fail(error.what_without_backtrace() +
          (parameter.empty() ? "" : "; out of range: " + parameter));
@@ -374,12 +412,15 @@ void Trainer::report_step(double loss, double norm, double learning_rate) {
                   config_.train.steps, loss, learning_rate, norm, figures_text(progress), rate));
 }
 
+/// Of the step that is done. A signal ends it without a line: a run that goes on from the
+/// checkpoint of this step begins with its validation.
 void Trainer::validate() {
   if (!log_ || config_.train.eval_batches == 0) return;
   const torch::NoGradGuard no_gradient;
   model_->eval();
   std::map<std::string, double> sums;
   for (std::int64_t index = 0; index < config_.train.eval_batches; ++index) {
+    if (signals_.received() != 0) break;
     const Batch batch = task_->validation_batch(index);
     const Autocast autocast(config_.train.precision);
     const torch::Tensor output = task_->output(*model_, batch);
@@ -387,6 +428,11 @@ void Trainer::validate() {
     for (const auto& [name, value] : task_->metrics(output, batch)) sums[name] += value;
   }
   model_->train();
+  if (signals_.received() != 0) {
+    signal_ = signals_.received();
+    validation_missing_ = true;
+    return;
+  }
   for (auto& [name, sum] : sums) sum /= static_cast<double>(config_.train.eval_batches);
   metrics_->write({{"step", state_.step}, {"validation", sums}});
   log_->say(fmt::format("step {}/{}  validation{}", state_.step, config_.train.steps,
@@ -395,12 +441,19 @@ void Trainer::validate() {
 
 void Trainer::save() {
   if (saved_step_ == state_.step) return;
-  const std::string weight = optimizer_.first_weight_not_finite();
+  const std::string weight = first_weight_not_finite();
   if (!weight.empty()) fail("the last update made weight " + weight + " not finite");
+  const std::string moment = optimizer_.first_moment_not_finite();
+  if (!moment.empty()) {
+    fail("the last update made the optimizer's moments of " + moment +
+         " not finite");
+  }
+  if (processes_.is_first()) {
+    lock_->require_held();
+    save_checkpoint(folder_, {state_.step, seconds()}, *model_, optimizer_);
+    remove_old_checkpoints(folder_, config_.train.keep_checkpoints);
+  }
   saved_step_ = state_.step;
-  if (!processes_.is_first()) return;
-  save_checkpoint(folder_, {state_.step, seconds()}, *model_, optimizer_);
-  remove_old_checkpoints(folder_, config_.train.keep_checkpoints);
 }
 
 TrainOutcome Trainer::run() {
@@ -411,18 +464,71 @@ TrainOutcome Trainer::run() {
   seconds_at_line_ = state_.seconds;
   model_->train();
   model_->recompute_blocks(config_.train.recompute);
+  const auto validation_due = [&] {
+    return state_.step > 0 && due(state_.step, config_.train.eval_interval, steps);
+  };
+  if (validation_due() && metrics_ && !metrics_->has_validation()) validate();
   while (state_.step < steps && !asked_to_stop()) {
     take_step();
-    // A stopped run must not validate or log more than an uninterrupted one does at this step.
-    if (due(state_.step, config_.train.eval_interval, steps)) validate();
+    // The checkpoint first: it must not wait for the validation, which may be long. A stopped run
+    // must not validate or log more than an uninterrupted one does at this step.
     if (due(state_.step, config_.train.checkpoint_interval, steps)) save();
+    if (validation_due()) validate();
   }
   save();
-  const bool finished = state_.step == steps;
+  if (lock_ != nullptr) lock_->require_held();
+  const bool finished = state_.step == steps && !validation_missing_;
   say(fmt::format("{} step {} after {:.1f} s: {}", finished ? "finished" : "stopped after",
                   state_.step, seconds(), checkpoint_folder(folder_, state_.step).string()));
   processes_.meet();  // the others wait for the first one's last validation and checkpoint
   return {state_.step, finished, finished ? 0 : signal_, seconds()};
+}
+
+/// The run that the folder holds, or a new one; this process has its lock.
+Run begin_run(const Config& config, const TrainOptions& options, bool go_on, const Task& task,
+              const Model& model, int processes) {
+  for (const char* part : {"", "checkpoints", "evals"}) sweep_temporaries(options.folder / part);
+  if (!go_on) {
+    return create_run(options.folder, config,
+                      {.name = run_name(options.folder),
+                       .parameters = count_parameters(model),
+                       .processes = processes,
+                       .data = task.data(),
+                       .warnings = task.warnings()});
+  }
+  Run run = open_run(options.folder);
+  require_same_run(run, config);
+  require_same_processes(run, processes);
+  require_same_data(run, task.data());
+  if (is_at_step_zero(run)) run.record["data"] = task.data();
+  return run;
+}
+
+std::string failure_text() {
+  const std::string what = describe_current_exception();
+  return memory_ran_out() ? fmt::format("{}; {}", what, kLessMemory) : what;
+}
+
+/// Trains, and says in the folder how that ended.
+TrainOutcome run_noting_end(Trainer& trainer, const std::filesystem::path& folder) {
+  using State = RunStatus::State;
+  try {
+    write_status(folder, {State::running, trainer.step(), ""});
+    const TrainOutcome outcome = trainer.run();
+    const std::string reason =
+        outcome.signal == 0 ? "" : fmt::format("signal {}", strsignal(outcome.signal));
+    write_status(folder,
+                 {outcome.finished ? State::finished : State::stopped, outcome.step, reason});
+    return outcome;
+  } catch (const std::exception&) {
+    const std::string reason = failure_text();
+    try {
+      trainer.note_failure(reason);
+      write_status(folder, {State::failed, trainer.step(), reason});
+    } catch (const std::exception&) {  // the folder is gone, or the disk full: `reason` says it
+    }
+    throw std::runtime_error(reason);
+  }
 }
 
 }  // namespace
@@ -433,27 +539,22 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
   Config shared = config;
   shared.train.accumulation *= processes.size();
   auto task = make_task(shared);  // before there is a folder: it may refuse the model
+  require_memory(config);
   auto model = make_model(config.model, static_cast<std::uint64_t>(config.train.seed));
   require_same_in_all(processes, config, options, task->data());
   if (!processes.is_first()) {
     return Trainer(config, options, processes, std::move(task), std::move(model)).run();
   }
-  Run run = options.resume ? open_run(options.folder)
-                           : create_run(options.folder, options.name, config,
-                                        count_parameters(*model), processes.size(), task->data());
-  const RunLock lock(options.folder);
-  if (options.resume) {
-    require_same_run(run, config);
-    require_same_processes(run, processes.size());
-    require_same_data(run, task->data());
-    if (is_at_step_zero(run)) run.record["data"] = task->data();
-  }
-  Trainer trainer(config, options, processes, std::move(task), std::move(model));
-  if (options.resume) {
+  if (options.resume) open_run(options.folder);  // says what is wrong with what is no run
+  const RunLock lock(options.folder);            // before anything of it is written
+  const bool go_on = options.resume || (options.resume_or_start && holds_run(options.folder));
+  Run run = begin_run(config, options, go_on, *task, *model, processes.size());
+  Trainer trainer(config, options, processes, std::move(task), std::move(model), &lock);
+  if (go_on) {
     trainer.load_newest_checkpoint();
     update_run(run, config, processes.size());
   }
-  return trainer.run();
+  return run_noting_end(trainer, options.folder);
 }
 
 }  // namespace ssa

@@ -11,10 +11,12 @@ namespace ssa {
 
 struct TrainOptions {
   std::filesystem::path folder;  ///< the run folder
-  std::string name;              ///< name in run.json
   /// Go on from the newest checkpoint of an existing run (from step 0 if it has none yet). The
   /// config may differ from the run's in steps, intervals and threads only.
   bool resume = false;
+  /// The same where the folder holds a run; else start one. So that the same command begins and
+  /// goes on: torchrun --max-restarts, jobs that are queued again.
+  bool resume_or_start = false;
   std::int64_t stop_at = 0;  ///< stop after that step as if interrupted; 0 = never
   bool quiet = false;        ///< nothing on the terminal (log.txt is written all the same)
 };
@@ -22,14 +24,14 @@ struct TrainOptions {
 struct TrainOutcome {
   std::int64_t step = 0;  ///< steps done
   bool finished = false;  ///< all of config.train.steps are done
-  int signal = 0;      ///< SIGINT or SIGTERM to any process that stopped it (state saved); 0 = none
+  int signal = 0;      ///< of kStopSignals, to any process, that stopped it (state saved); 0 = none
   double seconds = 0;  ///< training time, earlier parts of a resumed run included
 };
 
-/// Trains and returns when all steps are done, stop_at is reached, or a first SIGINT or SIGTERM
-/// came (a second one kills the process); the last state is saved in every case. Throws
-/// std::runtime_error for a folder that cannot be used and when loss or gradient is not finite,
-/// naming step, learning rate and parameter; the checkpoints written before stay.
+/// Trains and returns when all steps are done, stop_at is reached, or a first of the signals of
+/// train/signals.h came (a second one kills the process); the last state is saved in every case.
+/// Throws std::runtime_error for a folder that cannot be used and when loss or gradient is not
+/// finite, naming step, learning rate and parameter; the checkpoints written before stay.
 ///
 /// A resumed run continues bit for bit where the thread count is the same.
 ///

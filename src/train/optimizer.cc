@@ -87,9 +87,10 @@ void Optimizer::step(double learning_rate) {
   for (const auto& [rule, parameters] : by_rule) rule->update(parameters, config_, steps_);
 }
 
-std::string Optimizer::first_weight_not_finite() const {
-  const auto found =
-      std::ranges::find_if(items_, [](const Item& i) { return !finite(i.parameter); });
+std::string Optimizer::first_moment_not_finite() const {
+  const auto found = std::ranges::find_if(items_, [](const Item& i) {
+    return !std::ranges::all_of(i.moments, [](const torch::Tensor& m) { return finite(m); });
+  });
   return found == items_.end() ? "" : found->name_in_files;
 }
 
@@ -121,6 +122,10 @@ void Optimizer::load(const TensorFile& content, std::int64_t steps_done, const s
       throw std::runtime_error(
           fmt::format("{}: \"{}\" is missing or not of shape {}", file, name,
                       fmt::join(moment.sizes().begin(), moment.sizes().end(), " x ")));
+    }
+    if (!finite(stored)) {
+      throw std::runtime_error(
+          fmt::format("{}: \"{}\" holds numbers that are not finite", file, name));
     }
     moment.copy_(stored);
   };

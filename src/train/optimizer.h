@@ -31,9 +31,9 @@ class Optimizer {
   /// One update. Parameters without a gradient stay as they are.
   void step(double learning_rate);
 
-  /// The first parameter, in the model's order and by its name in files, whose weight or gradient
-  /// holds a number that is not finite; "" if there is none.
-  std::string first_weight_not_finite() const;
+  /// The first parameter, in the model's order and by its name in files, whose moments or gradient
+  /// hold a number that is not finite; "" if there is none.
+  std::string first_moment_not_finite() const;
   std::string first_gradient_not_finite() const;
 
   /// What the rules keep, in the model's order.

@@ -18,6 +18,8 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "files/terminal.h"
+
 namespace ssa {
 namespace {
 
@@ -184,9 +186,8 @@ class Heartbeat {
       const std::string lost = suspended ? "" : gone(patience);
       if (lost.empty()) continue;
       // The thread that trains may wait for it in the middle of an operation: there is no way back.
-      fmt::print(stderr,
-                 "ssa: {}: no sign of it for {} s; this process stops too, checkpoints are whole\n",
-                 lost, patience);
+      warn(fmt::format("{}: no sign of it for {} s; this process stops too, checkpoints are whole",
+                       lost, patience));
       std::_Exit(EXIT_FAILURE);
     }
   }

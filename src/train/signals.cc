@@ -1,6 +1,7 @@
 #include "train/signals.h"
 
 #include <csignal>
+#include <cstddef>
 #include <ctime>
 
 namespace ssa {
@@ -10,7 +11,7 @@ constexpr double kOneCause = 0.25;  // seconds
 
 volatile std::sig_atomic_t received_signal = 0;
 timespec received_at;
-struct sigaction previous_interrupt, previous_terminate;
+std::array<struct sigaction, kStopSignals.size()> previous;
 
 /// What ends a process may signal more than once: PR_SET_PDEATHSIG does as each thread of a killed
 /// parent ends. A signal that comes later meets the default action, which kills.
@@ -24,11 +25,11 @@ void note(int signal) {
   }
   const double passed = static_cast<double>(now.tv_sec - received_at.tv_sec) +
                         1e-9 * static_cast<double>(now.tv_nsec - received_at.tv_nsec);
-  if (passed < kOneCause) return;
+  // A pipe without a reader is met again with every line.
+  if (passed < kOneCause || signal == SIGPIPE) return;
   struct sigaction fatal = {};
   fatal.sa_handler = SIG_DFL;
-  sigaction(SIGINT, &fatal, nullptr);
-  sigaction(SIGTERM, &fatal, nullptr);
+  for (const int one : kStopSignals) sigaction(one, &fatal, nullptr);
   raise(signal);  // once this handler is left
 }
 
@@ -40,13 +41,16 @@ StopSignals::StopSignals() {
   action.sa_handler = note;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;  // a read or write that the signal meets goes on
-  sigaction(SIGINT, &action, &previous_interrupt);
-  sigaction(SIGTERM, &action, &previous_terminate);
+  for (std::size_t i = 0; i < kStopSignals.size(); ++i) {
+    sigaction(kStopSignals[i], nullptr, &previous[i]);
+    if (previous[i].sa_handler != SIG_IGN) sigaction(kStopSignals[i], &action, nullptr);
+  }
 }
 
 StopSignals::~StopSignals() {
-  sigaction(SIGINT, &previous_interrupt, nullptr);
-  sigaction(SIGTERM, &previous_terminate, nullptr);
+  for (std::size_t i = 0; i < kStopSignals.size(); ++i) {
+    sigaction(kStopSignals[i], &previous[i], nullptr);
+  }
 }
 
 int StopSignals::received() const { return received_signal; }

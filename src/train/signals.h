@@ -1,11 +1,18 @@
-// The first SIGINT or SIGTERM asks training to stop after its step; one that comes later (0.25 s
-// and more) kills.
+// The first of these signals asks training to stop after its step; one that comes later (0.25 s and
+// more) kills.
 #pragma once
+
+#include <array>
+#include <csignal>
 
 namespace ssa {
 
-/// While one of these lives, SIGINT and SIGTERM are noted instead of killing the process. At most
-/// one at a time; the previous handlers come back at its end.
+/// Ctrl-C, kill and job systems, a terminal that is closed, a reader of standard output that is
+/// gone.
+inline constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+
+/// While one of these lives, the signals are noted instead of killing the process; those that were
+/// ignored (nohup) stay ignored. At most one at a time; the previous handlers come back at its end.
 class StopSignals {
  public:
   StopSignals();
@@ -13,7 +20,7 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  /// SIGINT, SIGTERM, or 0 while none has come.
+  /// The first one that has come; 0 while there is none.
   int received() const;
 };
 

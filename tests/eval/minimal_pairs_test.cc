@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "fake_model.h"
 #include "temporary_folder.h"
@@ -52,7 +55,8 @@ class MinimalPairs : public testing::Test {
                                        const std::vector<Paradigm>& paradigms, SentenceScore score,
                                        std::int64_t max_positions = 100) {
     FixedModel model(logits);
-    auto results = evaluate_minimal_pairs(model, *tokenizer_, max_positions, paradigms, score);
+    auto results = evaluate_minimal_pairs(model, *tokenizer_, max_positions, paradigms, score,
+                                          rounding_of("float32"));
     asked_ = model.asked_;
     read_ = model.read_;
     return results;
@@ -101,7 +105,7 @@ TEST_F(MinimalPairs, HolisticIsTheMeanOverAllTokensAndTheLowerOneWins) {
   EXPECT_EQ(results[0].right, 1);  // the second pair is wrong, the third a tie
   EXPECT_EQ(results[0].ties, 1);
   EXPECT_EQ(results[0].accuracy(), 50.0);
-  EXPECT_NEAR(results[0].standard_error(), 100 * std::sqrt((1.25 / 3 - 0.25) / 3), 1e-12);
+  EXPECT_NEAR(results[0].standard_error(), 100 * std::sqrt((1.25 / 3 - 0.25) / 2), 1e-12);
   EXPECT_EQ(results[1].accuracy(), 100.0);
   // Five different sentences of 3 or 4 tokens, each once.
   EXPECT_EQ(asked_, 4 + 4 + 3 + 3 + 4 + 4);
@@ -120,6 +124,30 @@ TEST_F(MinimalPairs, PseudoLogLikelihoodIsTheSumOverMaskedTokensAndTheHigherOneW
   // Special tokens are not asked for, and every other one costs a sentence.
   EXPECT_EQ(asked_, 2 + 2 + 1 + 1 + 2 + 2);
   EXPECT_EQ(read_, 2 * 4 + 2 * 4 + 3 + 3 + 2 * 4 + 2 * 4);
+}
+
+TEST_F(MinimalPairs, PairsWithinRoundingAreCountedAndBoundTheAccuracy) {
+  // Right by far, right and wrong within the rounding, a tie, wrong by far; of holistic scores.
+  const std::vector<std::string> sentences = {"a", "b", "c", "d", "e"};
+  const std::map<std::string, double> scores = {
+      {"a", 2.0}, {"b", 5.0}, {"c", 5.0 + 4e-6}, {"d", 5.0}, {"e", 5.0 - 4e-6}};
+  const auto scores_of = [&](const std::vector<std::string>& asked) {
+    std::vector<double> out;
+    for (const std::string& sentence : asked) out.push_back(scores.at(sentence));
+    return out;
+  };
+  const std::vector<Paradigm> paradigms = {
+      {"a-one", "a", {{"a", "b"}, {"b", "c"}, {"b", "e"}, {"b", "d"}, {"b", "a"}}}};
+  const auto result =
+      evaluate_minimal_pairs(paradigms, scores_of, /*lower_wins=*/true, rounding_of("float32"))[0];
+  EXPECT_EQ(result.close, 3);
+  EXPECT_EQ(result.accuracy(), 50.0);
+  EXPECT_EQ(result.least_accuracy(), 20.0);
+  EXPECT_EQ(result.most_accuracy(), 80.0);
+  const Json row = to_json({result})[0];
+  EXPECT_EQ(row.at("close"), 3);
+  EXPECT_EQ(row.at("least"), 20.0);
+  EXPECT_EQ(row.at("most"), 80.0);
 }
 
 TEST_F(MinimalPairs, RowsHaveParadigmsPhenomenaAndTheAverage) {

@@ -36,6 +36,18 @@ def run(ssa, tiny, trained):
     return make
 
 
+def test_numbers_that_overflow_are_no_weights(ssa, run):
+    error = ssa("attention", run(), "--input", "1e38,1e38,-1e38", "--out", "maps", code=FAILURE).stderr
+    assert "icl-every-ssa: the attention weights of layer 1 are not finite for these inputs" in error
+    assert not (ssa.folder / "maps").exists()
+
+
+def test_a_file_of_inputs_may_begin_with_a_byte_order_mark(ssa, run):
+    (ssa.folder / "input.txt").write_bytes(b"\xef\xbb\xbf1.5,\r\n-0.5\r\n")
+    ssa("attention", run(), "--input", "input.txt", "--out", "maps")
+    assert read(ssa.folder / "maps")["x"] == [1.5, -0.5]
+
+
 def read(folder):
     return json.loads((folder / "attention.json").read_text())
 

@@ -35,6 +35,11 @@ def run(ssa, tiny, trained):
     return make
 
 
+def test_numbers_that_overflow_are_no_results(ssa, run):
+    error = ssa("eval", run(), *FEW, "--sigma", "1e30", code=FAILURE).stderr
+    assert "shift sigma 1e+30: the model's predictions are not finite for inputs of up to" in error
+
+
 def read(folder):
     return json.loads((folder / "evals/icl-shift.json").read_text())
 

@@ -54,6 +54,26 @@ def test_perplexity_is_what_hugging_face_says(trained, theirs, length, stride):
     check_perplexity(trained, theirs[0], encoder(theirs[1]), length, stride)
 
 
+def test_a_text_that_was_trained_on_is_named_in_the_result(trained):
+    done = trained("eval", "run", "--suite", "ppl", "--texts", "train.txt,texts.txt")
+    warnings = json.loads((trained.folder / "run/evals/ppl.json").read_text())["warnings"]
+    assert warnings == ["train.txt: the model was trained on it (it is in train)"]
+    assert done.stderr == f"ssa: warning: {warnings[0]}\n"
+
+
+def test_a_run_that_was_moved_takes_its_tokenizer_or_another(trained):
+    (trained.folder / "moved").mkdir()
+    for name in ("run", "tokenizer.json"):
+        (trained.folder / name).rename(trained.folder / "moved" / name)
+    flags = ["--suite", "ppl", "--texts", "texts.txt"]
+    trained("eval", "moved/run", *flags)
+    wanted = json.loads((trained.folder / "moved/run/evals/ppl.json").read_text())["rows"]
+    (trained.folder / "moved/tokenizer.json").rename(trained.folder / "other.json")
+    assert "task.tokenizer: there is neither" in trained("eval", "moved/run", *flags, code=1).stderr
+    trained("eval", "moved/run", *flags, "--tokenizer", "other.json")
+    assert json.loads((trained.folder / "moved/run/evals/ppl.json").read_text())["rows"] == wanted
+
+
 def test_perplexity_of_ssa_is_what_hugging_face_says_with_it(trained, theirs):
     trained("train", "config.toml", "--score", "ssa", "--out", "ssa", "--quiet")
     model = NemotronForCausalLM.from_pretrained(trained.folder / "ssa/checkpoints/step-60").eval()

@@ -35,6 +35,20 @@ TASKS = {
             {"sentence": "_ is in the water.", "option1": "the hat", "option2": "the fish", "answer": "2"},
         ],
     ),
+    "published": (  # a Winograd schema as WSC273 has it
+        'split_field = "text"\nsplit_at = "{pronoun}"\nsplit_place = "pronoun_loc"\ncontext = ["{before}{options}"]'
+        + '\nchoices = ["{rest}"]\nlabel = "label"',
+        [
+            {
+                "text": "the dog sees it as it looks .",
+                "pronoun": "it",
+                "pronoun_loc": 16,
+                "options": ["a dog", "fish"],
+                "label": 1,
+            },
+            {"text": "é! they look .", "pronoun": "they", "pronoun_loc": 3, "options": ["a", "b", "c"], "label": 0},
+        ],
+    ),
     "entities": (
         'split_field = "query"\nsplit_at = "@"\ncontext = ["{passage}\\n"]\nchoices = ["{entities}"]\nlabel = "label"\n'
         + 'continuation = "{before}{choice}{after}"',
@@ -71,6 +85,11 @@ def asked(name, item):
         before, after = item["sentence"].split("_")
         contexts = [before + item[option] for option in ("option1", "option2")]
         return contexts, [after.strip()] * 2, [after.strip()] * 2, [int(item["answer"]) - 1]
+    if name == "published":
+        start = item["pronoun_loc"]
+        before, after = item["text"][:start], item["text"][start + len(item["pronoun"]) :].strip()
+        contexts = [before + option for option in item["options"]]
+        return contexts, [after] * len(contexts), [after] * len(contexts), [item["label"]]
     if name == "entities":
         queries = [item["query"].replace("@", entity) for entity in item["entities"]]
         return [item["passage"] + "\n"] * len(queries), item["entities"], queries, item["label"]

@@ -118,6 +118,19 @@ TEST(Compare, LeavesOutSeedsWithoutAPartner) {
   EXPECT_EQ(rows[1].difference.mean, -0.25);
 }
 
+TEST(Compare, AScoreMayLackAMetric) {
+  Made made;
+  made.add("softmax", {0.5, 0.25}).add("ssa", {0.25, 0.125}).add("alone", {0.1, 0.2});
+  for (CellResult& result : made.results) {
+    if (result.score == "softmax") result.metrics["only-softmax"] = 1;
+    if (result.score == "ssa") result.metrics["only-ssa"] = 2;
+  }
+  const auto rows = made.rows();
+  ASSERT_EQ(rows.size(), 5);
+  EXPECT_EQ(rows[3].metric + rows[4].metric, "only-softmaxonly-ssa");
+  EXPECT_EQ(rows[4].difference.count, 0);
+}
+
 TEST(Table, HasOneLineForSoftmaxBesideEachOtherScore) {
   Made made;
   made.add("softmax", {0.5, 0.25, 0.75})

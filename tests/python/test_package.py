@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,19 @@ def test_in_the_source_tree():
     environment = os.environ | {"PYTHONPATH": str(SOURCE / "python")}
     run = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert run.stderr.strip().splitlines()[-1].startswith("ImportError: ssa_attention is not built here: run `pip")
+
+
+def test_a_second_copy_in_one_process(tmp_path):
+    """A second library would register the same operators, which ends the process (SIGABRT)."""
+    package = Path(ssa_attention.__file__).parent
+    shutil.copytree(package, tmp_path / "ssa_attention")
+    message = import_error(
+        tmp_path, f"import torch; torch.ops.load_library({str((package / _build.LIBRARY).resolve())!r})"
+    )
+    assert message == (
+        f"ImportError: ssa_attention cannot be loaded from {tmp_path / 'ssa_attention' / _build.LIBRARY}: this process "
+        f"has its operators from {(package / _build.LIBRARY).resolve()} already. Keep one of the two on sys.path."
+    )
 
 
 def test_versions_have_one_value():

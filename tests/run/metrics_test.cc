@@ -51,9 +51,22 @@ TEST_F(Metrics, ABrokenLineIsNamed) {
     MetricsFile metrics(folder_, 5);
     FAIL() << "accepted";
   } catch (const std::runtime_error& error) {
-    EXPECT_EQ(std::string(error.what()),
-              file_.string() + ":2: not a line of metrics (an object with \"step\")");
+    EXPECT_EQ(std::string(error.what()), file_.string() + ":2: not valid JSON (byte 2)");
   }
+}
+
+TEST_F(Metrics, WhatIsNoLineOfMetricsIsNamed) {
+  for (const char* line : {"[]", "{}", "{\"step\": 1.5}", "{\"step\": 1e400}"}) {
+    put(std::string("{\"step\":1}\n") + line + "\n");
+    EXPECT_THROW(MetricsFile(folder_, 5), std::runtime_error) << line;
+  }
+}
+
+TEST_F(Metrics, KnowWhetherTheStepWasValidated) {
+  put("{\"step\":1,\"validation\":{}}\n{\"step\":2}\n{\"step\":2,\"validation\":{}}\n{\"step\":3}"
+      "\n");
+  EXPECT_TRUE(MetricsFile(folder_, 2).has_validation());
+  EXPECT_FALSE(MetricsFile(folder_, 3).has_validation());
 }
 
 TEST_F(Metrics, NumbersThatAreNotFiniteBecomeNull) {

@@ -90,9 +90,9 @@ TEST_F(Safetensors, EveryTruncationIsRefused) {
 
 TEST_F(Safetensors, HeadersThatLieAreRefused) {
   const std::pair<const char*, const char*> cases[] = {
-      {"{", "its header is not a JSON object"},
+      {"{", "its header: not valid JSON"},
       {"[]", "its header is not a JSON object"},
-      {"{\"__metadata__\": {\"a\": \"\xFF\"}}", "its header is not a JSON object in UTF-8"},
+      {"{\"__metadata__\": {\"a\": \"\xFF\"}}", "its header: not valid JSON"},
       {"{\"w\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}, \"w\": {}}",
        "its header has \"w\" twice"},
       {"{\"w\": {\"dtype\": \"F32\", \"dtype\": \"F64\"}}", "its header has \"dtype\" twice"},
@@ -109,7 +109,7 @@ TEST_F(Safetensors, HeadersThatLieAreRefused) {
        "\"a\" has data_offsets [0, 8], but its shape takes 12 bytes"},
       {R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [8, 0]}})", "data_offsets [8, 0]"},
       {R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8, 16]}})",
-       "data_offsets of \"a\" are not two numbers"},
+       "data_offsets of \"a\" are not two whole numbers"},
       {R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [-8, 0]}})",
        "data_offsets of \"a\""},
       {R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}})",
@@ -119,9 +119,17 @@ TEST_F(Safetensors, HeadersThatLieAreRefused) {
        "begins at byte 4 of the data, not at 8"},
       {R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}})",
        "its tensors take 4 bytes, but it holds 8"},
+      {R"({"a": {"dtype": "F32", "shape": 96, "data_offsets": [0, 8]}})",
+       "shape of \"a\" is not a list of whole numbers"},
+      {R"({"a": {"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}})",
+       "\"a\" is of dtype F8_E4M3, which is not read here: save it as F32, BF16 or F16"},
+      {R"({"a": {"dtype": "F32", "shape": [1e400], "data_offsets": [0, 4]}})",
+       "its header: JSON with a number that is too large"},
       {R"({"__metadata__": 1})", "__metadata__ is not an object"},
       {R"({"__metadata__": {"step": 1}})", "__metadata__.step is not a string"},
   };
+  write_bytes(std::string(80000, '['), 8);
+  EXPECT_PRED2(contains, error_reading(), "its header: JSON nested more than 64 deep");
   for (const auto& [header, message] : cases) {
     write_bytes(header, 8);
     EXPECT_PRED2(contains, error_reading(), message) << header;

@@ -33,6 +33,8 @@ TOO_SHORT = gzip.compress(b"the dog\n" * 1000)[:-20]
         ("a.txt", b"", "out: no document in the files"),
         ("a.jsonl", b'{"text": "a"}\n{"text": "b"\n', "a.jsonl:2: not valid JSON (byte 13)"),
         ("a.jsonl", b'{"text": "\xff"}\n', "a.jsonl:1: byte 11 (0xff) is not valid UTF-8"),
+        ("a.jsonl", b'{"text": "a", "n": 1e400}\n', "a.jsonl:1: JSON with a number that is too large (--skip-bad-lines leaves"),
+        ("a.jsonl", b"[" * 80000, "a.jsonl:1: JSON nested more than 64 deep"),
         ("a.jsonl", b'["a"]\n', "a.jsonl:1: expected an object, found array"),
         ("a.jsonl", b'{"id": 1, "body": "a"}\n', 'a.jsonl:1: there is no field "text" (fields: body, id)'),
         ("a.jsonl", b'{"text": null}\n', 'a.jsonl:1: field "text": expected a string, found null'),
@@ -168,3 +170,12 @@ def test_damaged_shards(ssa, tmp_path, byte_level):
     assert message in tokenize(ssa, "a.txt", code=1).stderr
     (tmp_path / "out.idx").unlink()
     assert "out.idx: no such file" in ssa("data", "info", "out", code=1).stderr
+
+
+def test_a_parquet_file_that_asks_for_far_more_memory_than_it_is_large(ssa, babyberta_tokenizer):
+    babyberta_tokenizer(ssa.folder / "t.json", ["a bird"])
+    table = pa.table({"text": ["a" * 150_000_000]})
+    pq.write_table(table, ssa.folder / "bomb.parquet", compression="zstd")
+    assert (ssa.folder / "bomb.parquet").stat().st_size < 50_000
+    error = ssa("data", "tokenize", "bomb.parquet", "--tokenizer", "t.json", "--out", "x", code=1).stderr
+    assert error.startswith("ssa: bomb.parquet: ") and "cap exceeded" in error

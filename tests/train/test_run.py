@@ -19,7 +19,14 @@ def metrics(run):
 def test_run_folder_holds_what_is_documented(ssa, tiny):
     ssa("train", tiny, "--out", "run")
     run = ssa.folder / "run"
-    assert {p.name for p in run.iterdir()} == {"run.json", "metrics.jsonl", "log.txt", "checkpoints", "evals"}
+    assert {p.name for p in run.iterdir()} == {
+        "run.json",
+        "metrics.jsonl",
+        "log.txt",
+        "status.json",
+        "checkpoints",
+        "evals",
+    }
     record = json.loads((run / "run.json").read_text())
     keys = ["schema", "name", "version", "git", "torch", "score", "parameters", "processes", "created"]
     assert list(record) == [*keys, "config", "data"]
@@ -66,7 +73,9 @@ def test_pipes_get_no_control_characters(ssa, tiny):
 
 def test_terminals_get_a_bar(ssa, tiny):
     leader, follower = pty.openpty()
-    process = subprocess.Popen([ssa.binary, "train", tiny, "--out", "run"], cwd=ssa.folder, stdout=follower)
+    process = subprocess.Popen(
+        [ssa.binary, "train", tiny, "--out", "run"], cwd=ssa.folder, stdout=follower, env=os.environ | {"TERM": "xterm"}
+    )
     os.close(follower)
     shown = b""
     while True:
@@ -93,12 +102,13 @@ def test_checkpoints_are_read_by_the_safetensors_library(ssa, tiny):
     ssa("train", tiny, "--out", "run")
     folder = ssa.folder / "run/checkpoints/step-6"
     with safe_open(folder / "model.safetensors", "np") as weights:
-        assert weights.metadata() == {"format": "pt"}
+        assert weights.metadata()["format"] == "pt"
+        identity = weights.metadata()["checkpoint_id"]
         names = list(weights.keys())
         assert all(np.isfinite(weights.get_tensor(name)).all() for name in names)
     assert "h.0.attn.c_attn.weight" in names and "h.1.attn.score_n" in names
     with safe_open(folder / "trainer.safetensors", "np") as trainer:
-        assert trainer.metadata()["step"] == "6"
+        assert trainer.metadata()["step"] == "6" and trainer.metadata()["checkpoint_id"] == identity
         moments = [name for name in list(trainer.keys()) if name.startswith("second_moment.")]
         assert moments and all((trainer.get_tensor(name) >= 0).all() for name in moments)
 

@@ -1,0 +1,80 @@
+#include "files/file_descriptor.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+namespace ssa {
+namespace fs = std::filesystem;
+
+void FileDescriptor::reset() {
+  if (number_ >= 0) ::close(number_);
+  number_ = -1;
+}
+
+void throw_system_error(const fs::path& file, std::string_view what) {
+  const int error = errno;
+  throw std::runtime_error(
+      fmt::format("{}: cannot be {}: {}", file.string(), what, std::strerror(error)));
+}
+
+FileDescriptor open_to_read(const fs::path& file, Pipes pipes) {
+  FileDescriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!opened) {
+    if (errno == ENOENT) {
+      throw std::runtime_error(fmt::format("{}: no such file", file.string()));
+    }
+    throw_system_error(file, "read");
+  }
+  struct stat facts {};
+  if (::fstat(opened.number(), &facts) != 0) throw_system_error(file, "read");
+  if (S_ISDIR(facts.st_mode)) {
+    throw std::runtime_error(fmt::format("{}: is a folder, not a file", file.string()));
+  }
+  const bool stream = S_ISFIFO(facts.st_mode) || S_ISCHR(facts.st_mode) || S_ISSOCK(facts.st_mode);
+  if (!S_ISREG(facts.st_mode) && !(stream && pipes == Pipes::read)) {
+    throw std::runtime_error(fmt::format("{}: is a pipe or device, not a file", file.string()));
+  }
+  const int flags = ::fcntl(opened.number(), F_GETFL);
+  if (flags < 0 || ::fcntl(opened.number(), F_SETFL, flags & ~O_NONBLOCK) < 0) {
+    throw_system_error(file, "read");
+  }
+  return opened;
+}
+
+std::size_t read_some(const FileDescriptor& file, void* memory, std::size_t size,
+                      const std::string& name) {
+  std::size_t filled = 0;
+  while (filled < size) {
+    const ssize_t count = ::read(file.number(), static_cast<char*>(memory) + filled, size - filled);
+    if (count == 0) break;
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_system_error(name, "read");
+    filled += static_cast<std::size_t>(count);
+  }
+  return filled;
+}
+
+std::string read_file(const fs::path& path, std::size_t most) {
+  const FileDescriptor file = open_to_read(path);
+  std::string content;
+  constexpr std::size_t kPiece = 1 << 16;
+  while (true) {
+    const std::size_t before = content.size();
+    content.resize(before + kPiece);
+    const std::size_t count = read_some(file, content.data() + before, kPiece, path.string());
+    content.resize(before + count);
+    if (content.size() > most) {
+      throw std::runtime_error(fmt::format(
+          "{}: is larger than the {} bytes that are read of such a file", path.string(), most));
+    }
+    if (count < kPiece) return content;
+  }
+}
+
+}  // namespace ssa
