@@ -35,7 +35,7 @@ struct ComparisonRow {
   RowRole role = RowRole::counted;
   std::string repeats = {};  ///< the metric, of a repeat
   bool in_table = true;      ///< whether experiment.metrics asks for it
-  double p_adjusted = 0;     ///< among the rows of the same role and in_table; NaN for repeats
+  double p_adjusted = 0;     ///< within its table (comparison.cc); NaN for repeats
   /// "lower", "higher" (p_adjusted below 0.05), "equivalent" (the interval lies within the
   /// margin), "not decided", or why there is no verdict; "" for softmax.
   std::string verdict = {};
