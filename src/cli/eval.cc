@@ -15,11 +15,14 @@
 #include "cli/command.h"
 #include "cli/eval_suite.h"
 #include "cli/number.h"
+#include "config/version.h"
+#include "eval/metric_kind.h"
 #include "eval/model_json.h"
 #include "files/durable_files.h"
 #include "files/terminal.h"
 #include "run/run_data.h"
 #include "run/run_folder.h"
+#include "ssa/attention.h"
 #include "tasks/task_tokenizer.h"
 
 namespace ssa {
@@ -101,6 +104,20 @@ fs::path results_file(const fs::path& run_folder, const char* suite) {
   return file;
 }
 
+/// Says of every row how its metric is compared.
+void describe_metrics(Json& rows) {
+  for (Json& row : rows) {
+    const auto& metric = row.at("metric").get_ref<const std::string&>();
+    if (!is_known_metric(metric)) {
+      throw std::logic_error(fmt::format("eval/metric_kind.cc does not list {}", metric));
+    }
+    const MetricKind& kind = metric_kind(metric);
+    row["better"] = name_of(kind.better);
+    row["scale"] = name_of(kind.scale);
+    if (!kind.unit.empty()) row["unit"] = kind.unit;
+  }
+}
+
 void evaluate(const EvalArguments& arguments) {
   Run run = open_run(arguments.run);
   run.config = with_found_data(run.config, run.folder);
@@ -120,7 +137,9 @@ void evaluate(const EvalArguments& arguments) {
   Json out = {{"schema", 1},         {"suite", suite.info->name},
               {"task", task},        {"score", run.config.model.score},
               {"step", loaded.step}, {"score_parameters", score_parameters_json(*loaded.model)}};
+  out["program"] = {{"git", git_id()}, {"target", kernel_target()}};
   out.update(suite.evaluate(run.config, *loaded.model));
+  describe_metrics(out.at("rows"));
   write_json(file, out);
   print("\nAll figures: {}\n", file.string());
 }

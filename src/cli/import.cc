@@ -147,12 +147,13 @@ void import_checkpoint(const ImportArguments& arguments) {
     throw;
   }
   print("{}: {} parameters of {}; tokenizer {}\n", run.folder.string(), parameters,
-        arguments.checkpoint.string(), config.task.tokenizer.empty() ? "none" : config.task.tokenizer);
+        arguments.checkpoint.string(),
+        config.task.tokenizer.empty() ? "none" : config.task.tokenizer);
   if (!config.model.score_initial.empty()) {
     const auto& params = find_score(config.model.score).params;
     for (std::size_t i = 0; i < params.size(); ++i) {
       print("{}{} = {}", i == 0 ? config.model.score + ": " : ", ", params[i].name,
-                 config.model.score_initial[i]);
+            config.model.score_initial[i]);
     }
     print("\n");
   }

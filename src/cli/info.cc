@@ -29,7 +29,7 @@ void print_program() {
   show_row("build", std::string(build_options()));
   show_row("torch", fmt::format("{}, its kernels: {}", TORCH_VERSION, at::get_cpu_capability()));
   show_row("kernels",
-      fmt::format("{} (the environment's SSA_TARGET restricts the choice)", kernel_target()));
+           fmt::format("{} (the environment's SSA_TARGET restricts the choice)", kernel_target()));
   show_row("threads", fmt::format("{}", at::get_num_threads()));
   show_row("BLAS", at::hasMKL() ? at::get_mkl_version() : "without MKL");
   show_row("oneDNN", at::get_mkldnn_version());

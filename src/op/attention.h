@@ -53,11 +53,12 @@ at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key,
                              const AttentionOptions& options);
 
 /// The seed that the calling thread's last ssa::attention with dropout used: the one given, or the
-/// one drawn from torch's default generator. Nothing before the first. Waits for a seed on a device.
+/// one drawn from torch's default generator. Nothing before the first. Waits for a seed on a
+/// device.
 std::optional<std::int64_t> last_dropout_seed();
 
-/// Which path the calling thread's last ssa::attention took: "fused", "triton", "composed", or "" before the
-/// first.
+/// Which path the calling thread's last ssa::attention took: "fused", "triton", "composed", or ""
+/// before the first.
 std::string last_attention_path();
 
 }  // namespace ssa

@@ -277,7 +277,8 @@ at::Tensor cosformer_forward(const at::Tensor& query, const at::Tensor& key,
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> cosformer_backward(
     const at::Tensor& grad_out, const at::Tensor& query, const at::Tensor& key,
-    const at::Tensor& value, const std::optional<at::Tensor>& key_lengths, bool causal, const at::Tensor& m) {
+    const at::Tensor& value, const std::optional<at::Tensor>& key_lengths, bool causal,
+    const at::Tensor& m) {
   const std::int64_t dv = value.size(3);
   if (query.numel() == 0 || key.numel() == 0 || dv == 0) {
     return {at::zeros_like(query), at::zeros_like(key), at::zeros_like(value)};
@@ -287,7 +288,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> cosformer_backward(
 }
 
 at::Tensor cosformer_weights(const at::Tensor& query, const at::Tensor& key,
-                             const std::optional<at::Tensor>& key_lengths, bool causal, const at::Tensor& m) {
+                             const std::optional<at::Tensor>& key_lengths, bool causal,
+                             const at::Tensor& m) {
   if (query.numel() == 0 || key.numel() == 0) {
     return at::zeros({query.size(0), query.size(1), query.size(2), key.size(2)}, query.options());
   }

@@ -14,8 +14,8 @@ namespace ssa {
 
 namespace {
 
-/// The same words by tensor operations, for devices that run no C++ of ours: every 32-bit word in an
-/// int64.
+/// The same words by tensor operations, for devices that run no C++ of ours: every 32-bit word in
+/// an int64.
 at::Tensor words_on_device(const at::Tensor& seed, std::int64_t first_sequence, std::int64_t batch,
                            std::int64_t heads, std::int64_t first_row, std::int64_t rows,
                            std::int64_t columns, at::Device device) {

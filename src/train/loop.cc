@@ -445,8 +445,7 @@ void Trainer::save() {
   if (!weight.empty()) fail("the last update made weight " + weight + " not finite");
   const std::string moment = optimizer_.first_moment_not_finite();
   if (!moment.empty()) {
-    fail("the last update made the optimizer's moments of " + moment +
-         " not finite");
+    fail("the last update made the optimizer's moments of " + moment + " not finite");
   }
   if (processes_.is_first()) {
     lock_->require_held();

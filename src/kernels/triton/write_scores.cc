@@ -78,10 +78,10 @@ void write_functions(std::ostream& file) {
   write_function<Score>(file, "dphi_ds", "s, ", "∂φ/∂s", Score::dphi_ds(m, s, p.data()));
   write_derivatives<Score>(file);
   if constexpr (target::kHasSink<Score>) {
-    write_function<Score>(file, "sink2", "",
-                          "x·log2(e) of the normaliser's extra term e^x, x = " +
-                              std::string(Score::kSink),
-                          Score::sink2(m, p.data()));
+    write_function<Score>(
+        file, "sink2", "",
+        "x·log2(e) of the normaliser's extra term e^x, x = " + std::string(Score::kSink),
+        Score::sink2(m, p.data()));
   }
 }
 
@@ -97,8 +97,9 @@ void write_entry(std::ostream& file) {
     if (list.size() > 1) list.resize(list.size() - (Score::kParams.size() == 1 ? 1 : 2));
     return list + ")";
   };
-  file << "    \"" << name << "\": Score(\n        phi2=" << name << "_phi2,\n        dphi_ds="
-       << name << "_dphi_ds,\n        dphi_dparams=" << derivatives("dphi_d")
+  file << "    \"" << name << "\": Score(\n        phi2=" << name
+       << "_phi2,\n        dphi_ds=" << name
+       << "_dphi_ds,\n        dphi_dparams=" << derivatives("dphi_d")
        << ",\n        sink2=" << (sink ? name + "_sink2" : "None")
        << ",\n        dsink_dparams=" << (sink ? derivatives("dsink_d") : "()")
        << ",\n        counts_keys=" << (target::kCountsKeys<Score> ? "True" : "False")
@@ -107,14 +108,18 @@ void write_entry(std::ostream& file) {
 
 std::string module() {
   std::ostringstream file;
-  file << "\"\"\"The scoring functions of include/ssa/scores-inl.h as Triton functions. Written by the build: edit that "
+  file << "\"\"\"The scoring functions of include/ssa/scores-inl.h as Triton functions. Written by "
+          "the build: edit that "
           "file.\n\n"
-          "s is a tile of scores, then come the score's parameters (log_keys: ln of the number of keys that a row "
+          "s is a tile of scores, then come the score's parameters (log_keys: ln of the number of "
+          "keys that a row "
           "sees)\nand whether log2_1p must keep the digits of a small argument.\n\"\"\"\n\n"
           "from typing import Any, NamedTuple\n\nimport triton\nimport triton.language as tl\n\n"
           "from .primitives import copy_sign, log2_1p, tanh\n\n\n"
-          "class Score(NamedTuple):\n    \"\"\"The functions of one score; None or fewer where it has none.\"\"\"\n\n"
-          "    phi2: Any\n    dphi_ds: Any\n    dphi_dparams: tuple\n    sink2: Any\n    dsink_dparams: tuple\n"
+          "class Score(NamedTuple):\n    \"\"\"The functions of one score; None or fewer where it "
+          "has none.\"\"\"\n\n"
+          "    phi2: Any\n    dphi_ds: Any\n    dphi_dparams: tuple\n    sink2: Any\n    "
+          "dsink_dparams: tuple\n"
           "    counts_keys: bool\n";
   target::for_each_score(target::ScoreList{},
                          [&](auto score) { write_functions<decltype(score)>(file); });
