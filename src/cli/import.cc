@@ -113,7 +113,7 @@ std::vector<ForeignFile> read_weights(const fs::path& checkpoint) {
 /// It can be read and fits the model.
 void check_tokenizer(const Config& config, const ImportArguments& arguments) {
   try {
-    read_encoder(config);
+    read_task_tokenizer(config);
   } catch (const std::exception& error) {
     if (!arguments.tokenizer.empty()) throw;
     throw std::runtime_error(
@@ -158,7 +158,7 @@ void import_checkpoint(const ImportArguments& arguments) {
     print("\n");
   }
   if (!unused.empty()) {
-    print("left out, as of heads that the model has not: {}\n", fmt::join(unused, ", "));
+    ssa::print("left out, as of heads that the model has not: {}\n", fmt::join(unused, ", "));
   }
 }
 

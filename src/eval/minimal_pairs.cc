@@ -104,7 +104,7 @@ class SentenceScorer {
       if (holistic) sums_[s] /= static_cast<double>(ids_[s].size());
       if (!holistic) sums_[s] = -sums_[s];
       if (!std::isfinite(sums_[s])) {
-        fail(fmt::format("\"{}\": its score is not finite", tokenizer_.decode(ids_[s])));
+        fail(fmt::format("\"{}\": its score is not finite", tokenizer_.decode(ids_[s], true)));
       }
     }
     return sums_;

@@ -16,11 +16,10 @@ torch::Tensor formula(Parametrisation how, const ParamInfo& parameter,
   switch (how) {
     case Parametrisation::softplus: {
       const torch::Tensor above = torch::softplus(stored);
-      return strictly_above(std::max(parameter.module_lower, parameter.above),
-                            parameter.module_lower == 0 ? above : above + parameter.module_lower);
+      return parameter.module_lower == 0 ? above : above + parameter.module_lower;
     }
     case Parametrisation::exp:
-      return strictly_above(parameter.above, stored.exp());
+      return stored.exp();
     case Parametrisation::raw:
       break;
   }

@@ -16,8 +16,8 @@ double weights_of(const ModelConfig& model) {
   double block = 2 * width * width + 2 * width * keys;
   if (model.mlp) block += 2 * width * static_cast<double>(model.hidden_width());
   double all = static_cast<double>(model.layers) * block;
-  if (model.positions == "learned") all += static_cast<double>(model.max_positions) * width;
-  if (model.input == "tokens") {
+  if (model.positions == Positions::learned) all += static_cast<double>(model.max_positions) * width;
+  if (model.input == InputKind::tokens) {
     all += static_cast<double>(model.vocabulary) * width * (model.tied ? 1 : 2);
   }
   return all;
@@ -26,8 +26,8 @@ double weights_of(const ModelConfig& model) {
 /// Tokens of a batch, at the least.
 double tokens_of(const Config& config) {
   const auto batch = static_cast<double>(config.train.batch);
-  if (config.task.name == "mlm") return batch;
-  if (config.task.name != "lm") return 2 * batch * static_cast<double>(config.task.points_end);
+  if (config.task.name == TaskName::mlm) return batch;
+  if (config.task.name != TaskName::lm) return 2 * batch * static_cast<double>(config.task.points_end);
   const std::int64_t length = config.task.length;
   return batch * static_cast<double>(length == 0 ? config.model.max_positions : length);
 }
@@ -43,7 +43,7 @@ Need need_of(const Config& config) {
   const double kept = config.train.recompute ? 1 : 6;
   const double batch = kFloat * kept * tokens_of(config) *
                        static_cast<double>(config.model.layers * config.model.width);
-  return {weights, config.train.precision == "bfloat16" ? batch / 2 : batch};
+  return {weights, config.train.precision == Precision::bfloat16 ? batch / 2 : batch};
 }
 
 }  // namespace
