@@ -7,13 +7,15 @@ import math
 import random
 from pathlib import Path
 
+import mpmath
+
 SHIFTS = {"sigma": [2, 5, 10, 40], "length": [41, 80, 200], "huge": [-1000, -100, -10, 10, 100, 1000]}
 LINEAR_SHIFTS = SHIFTS | {
     "coefficients": [1, 2, 5, 10],
     "both": [2, 5],
     "grid": [[a, b] for a in (1, 2, 5) for b in (1, 2, 5)],
 }
-POINTS, HUGE_AT = 40, 11
+POINTS, HUGE_AT, SEQUENCES = 40, 11, 6400
 PARAMETERS = {"ssa": ["n", "b"], "temperature": ["tau"]}
 PARADIGMS = {
     "binding-principle_a": "binding",
@@ -101,7 +103,7 @@ def _mean(rng: random.Random, score: str, shift: str, value, metric: str) -> flo
     if metric.endswith("-before"):
         better, size = 1.0, 1.0
     scale = 0.02 if "wrong" in metric else 0.05
-    return min(1.0, scale * size**1.5 * better * rng.uniform(0.85, 1.15))
+    return min(0.9, scale * size**1.5 * better * rng.uniform(0.85, 1.15))
 
 
 def evaluation(rng: random.Random, task: str, score: str, steps: int) -> dict:
@@ -118,6 +120,9 @@ def evaluation(rng: random.Random, task: str, score: str, steps: int) -> dict:
                         # Baselines do not depend on the seed of the model.
                         source = rng if predictor == "model" else random.Random(f"{predictor} {shift} {value} {metric}")
                         mean = _mean(source, score if predictor == "model" else predictor, shift, value, metric)
+                        trials = SEQUENCES * (1 if "sequence" in metric else points)
+                        if "wrong" in metric:
+                            mean = round(mean * trials) / trials
                         row = {
                             "shift": shift,
                             "value": value,
@@ -126,7 +131,7 @@ def evaluation(rng: random.Random, task: str, score: str, steps: int) -> dict:
                             "metric": metric,
                             "mean": mean,
                             "standard_error": mean / 50,
-                            "items": 6400 * points,
+                            "items": trials,
                         }
                         if metric in ("wrong", "squared-error", "wrong-after", "squared-error-after"):
                             row["per_position"] = [mean * source.uniform(0.5, 1.5) for _ in range(points)]
@@ -151,7 +156,7 @@ def evaluation(rng: random.Random, task: str, score: str, steps: int) -> dict:
         "task": task,
         "score": score,
         "step": steps,
-        "sequences": 6400,
+        "sequences": SEQUENCES,
         "data_seed": 1234,
         "points": POINTS,
         "huge_position": HUGE_AT,
@@ -258,12 +263,18 @@ def result_line(variant: str, score: str, seed: int, task: str, steps: int, resu
     for value in SHIFTS["huge"] if last else ():
         heads = [row["mass_on_huge"] for row in last if row["value"] == value]
         metrics[f"huge={value}/last-layer/mass-on-huge"] = sum(heads) / len(heads)
+    counts = {
+        key(row): [round(row["mean"] * row["items"]), row["items"]]
+        for row in result["rows"]
+        if row["predictor"] == "model" and "wrong" in row["metric"]
+    }
     return {
         "variant": variant,
         "score": score,
         "seed": seed,
         "task": task,
         "evaluation": result["suite"],
+        "counts": counts,
         "steps": steps,
         "parameters": 38145,
         "layers": 3,
@@ -278,14 +289,9 @@ def result_line(variant: str, score: str, seed: int, task: str, steps: int, resu
     }
 
 
-def _verdict(difference: float, interval: float, seeds: int) -> str:
-    if seeds < 3:
-        return "no verdict: too few seeds"
-    return "no difference measurable" if abs(difference) <= interval else "lower" if difference < 0 else "higher"
-
-
 # Two-sided 95 % quantiles of Student's t, by degrees of freedom.
 T = {1: 12.706204736432095, 2: 4.302652729911275, 3: 3.182446305284263, 4: 2.7764451051977987}
+MARGIN = 1.25
 
 
 def mean_interval(values: list[float]) -> tuple[float, float | None]:
@@ -296,46 +302,171 @@ def mean_interval(values: list[float]) -> tuple[float, float | None]:
     return mean, T[len(values) - 1] * deviation / math.sqrt(len(values))
 
 
+def scale_of(metric: str) -> str:
+    base = metric.removesuffix("-before").removesuffix("-at").removesuffix("-after")
+    if base in ("wrong", "sequence-wrong"):
+        return "log-odds"
+    return "log" if base in ("relative-error", "squared-error", "perplexity", "word-perplexity") else "plain"
+
+
+def better_of(metric: str) -> str:
+    if metric in ("accuracy", "acc"):
+        return "higher"
+    return "" if metric in ("mass-on-huge", "entropy", "p-max") or "milliseconds" in metric else "lower"
+
+
+def on_scale(value: float, scale: str, counts: list[int] | None) -> float:
+    if scale == "log-odds":
+        k, n = counts
+        return math.log((k + 0.5) / (n - k + 0.5))
+    return math.log(value) if scale == "log" else value
+
+
+def off_scale(value: float, scale: str) -> float:
+    return value if scale == "plain" else math.exp(value) if scale == "log" else 1 / (1 + math.exp(-value))
+
+
+def _p_value(differences: list[float]) -> float | None:
+    """Of the paired t-test, by the incomplete beta function."""
+    if len(differences) < 2:
+        return None
+    mean, half = mean_interval(differences)
+    degrees = len(differences) - 1
+    if half == 0:
+        return 1.0 if mean == 0 else 0.0
+    t = mean / (half / T[degrees])
+    return float(mpmath.betainc(degrees / 2, 0.5, 0, degrees / (degrees + t * t), regularized=True))
+
+
+def _adjusted(p_values: list[float]) -> list[float]:
+    """Benjamini and Hochberg."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i], reverse=True)
+    adjusted, least = [1.0] * len(p_values), 1.0
+    for rank, i in enumerate(order):
+        least = min(least, p_values[i] * len(p_values) / (len(p_values) - rank))
+        adjusted[i] = least
+    return adjusted
+
+
+def _role(key: str, better: str) -> str:
+    if not better:
+        return "description"
+    if key.startswith(("sigma=1/", "coefficients=1/")):
+        return "repeat"
+    return "control" if key.startswith(("none/", "training/")) or key.endswith("-before") else "counted"
+
+
+def _in_table(key: str) -> bool:
+    """The metrics that an experiment asks for."""
+    name, metric = key.rsplit("/", 1)
+    if metric == "accuracy":
+        return name == "average" or name.startswith("mean of ")
+    return (
+        metric in ("wrong", "relative-error", "perplexity", "acc")
+        or metric.endswith(("-at", "-after"))
+        and (metric.startswith(("wrong", "relative-error")))
+    )
+
+
+def comparison_row(of_variant: list[dict], key: str, score: str) -> dict:
+    metric = key.rsplit("/", 1)[1]
+    scale, better = scale_of(metric), better_of(metric)
+    placed = {
+        s: {
+            line["seed"]: on_scale(line["metrics"][key], scale, line["counts"].get(key))
+            for line in of_variant
+            if line["score"] == s
+        }
+        for s in ("softmax", score)
+    }
+    plain_values = [line["metrics"][key] for line in of_variant if line["score"] == score]
+    mean, interval = mean_interval(plain_values)
+    centre, half = mean_interval(list(placed[score].values()))
+    row = {
+        "variant": of_variant[0]["variant"],
+        "metric": key,
+        "score": score,
+        "evaluation": of_variant[0]["evaluation"],
+        "seeds": sorted(placed[score]),
+        "steps": of_variant[0]["steps"],
+        "mean": mean,
+        "interval": interval,
+        "centre": off_scale(centre, scale),
+        "centre_low": None if half is None else off_scale(centre - half, scale),
+        "centre_high": None if half is None else off_scale(centre + half, scale),
+        "better": better,
+        "scale": scale,
+        "unit": "percent" if metric in ("accuracy", "acc") else "",
+        "role": _role(key, better),
+        "family": "table" if _in_table(key) else "others",
+        "verdict": "",
+    }
+    names = ("difference", "difference_interval", "ratio", "ratio_low", "ratio_high", "effect", "effect_low")
+    row |= dict.fromkeys((*names, "effect_high", "p", "p_adjusted", "p_sign_flip", "detectable"))
+    if score != "softmax":
+        pairs = [value - placed["softmax"][seed] for seed, value in placed[score].items()]
+        mean, half = mean_interval(pairs)
+        back = (lambda v: v) if scale == "plain" else math.exp
+        row["effect"], row["p"] = back(mean), _p_value(pairs)
+        if half is not None:
+            row["effect_low"], row["effect_high"] = back(mean - half), back(mean + half)
+    return row
+
+
+def _give_verdicts(rows: list[dict]) -> None:
+    groups: dict[tuple, list[dict]] = {}
+    for row in rows:
+        if row["score"] == "softmax":
+            continue
+        if len(row["seeds"]) < 3:
+            row["verdict"] = "no verdict: too few seeds"
+        elif row["role"] == "repeat":
+            row["verdict"] = "repeats none"
+        else:
+            groups.setdefault((row["role"], row["family"]), []).append(row)
+    for of_group in groups.values():
+        for row, p in zip(of_group, _adjusted([r["p"] for r in of_group]), strict=True):
+            row["p_adjusted"] = p
+            none = 0 if row["scale"] == "plain" else 1
+            within = row["scale"] != "plain" and 1 / MARGIN < row["effect_low"] and row["effect_high"] < MARGIN
+            sign = "lower" if row["effect"] < none else "higher"
+            row["verdict"] = sign if p < 0.05 else "equivalent" if within else "not decided"
+
+
 def comparison_table(lines: list[dict]) -> list[dict]:
     rows = []
     for variant, evaluation in dict.fromkeys((line["variant"], line["evaluation"]) for line in lines):
         of_variant = [line for line in lines if (line["variant"], line["evaluation"]) == (variant, evaluation)]
-        values = {
-            score: {line["seed"]: line["metrics"] for line in of_variant if line["score"] == score}
-            for score in dict.fromkeys(line["score"] for line in of_variant)
-        }
-        for metric in of_variant[0]["metrics"]:
-            for score, by_seed in values.items():
-                mean, interval = mean_interval([m[metric] for m in by_seed.values()])
-                row = {
-                    "variant": variant,
-                    "metric": metric,
-                    "score": score,
-                    "evaluation": evaluation,
-                    "seeds": sorted(by_seed),
-                    "steps": of_variant[0]["steps"],
-                    "mean": mean,
-                    "interval": interval,
-                    "difference": None,
-                    "difference_interval": None,
-                    "ratio": None,
-                    "ratio_low": None,
-                    "ratio_high": None,
-                    "verdict": "",
-                }
-                if score != "softmax":
-                    pairs = [m[metric] - values["softmax"][seed][metric] for seed, m in by_seed.items()]
-                    row["difference"], row["difference_interval"] = mean_interval(pairs)
-                    row["verdict"] = _verdict(row["difference"], row["difference_interval"] or 0, len(pairs))
-                    if "relative-error" in metric or "squared-error" in metric:
-                        logs = [math.log(m[metric] / values["softmax"][seed][metric]) for seed, m in by_seed.items()]
-                        mean, interval = mean_interval(logs)
-                        row["ratio"] = math.exp(mean)
-                        if interval is not None:
-                            row["ratio_low"], row["ratio_high"] = math.exp(mean - interval), math.exp(mean + interval)
-                        row["verdict"] = _verdict(mean, interval or 0, len(pairs))
-                rows.append(row)
+        scores = dict.fromkeys(line["score"] for line in of_variant)
+        rows += [comparison_row(of_variant, key, score) for key in of_variant[0]["metrics"] for score in scores]
+    _give_verdicts(rows)
     return rows
+
+
+def outcome(row: dict) -> str:
+    """better, worse, equivalent or not decided."""
+    if row["verdict"] in ("lower", "higher"):
+        return "better" if row["verdict"] == row["better"] else "worse"
+    return row["verdict"]
+
+
+def verdicts(name: str, rows: list[dict], endpoints: list[dict]) -> dict:
+    counted = [r for r in rows if r["role"] == "counted" and r["family"] == "table" and r["score"] != "softmax"]
+    counts = []
+    for score in [*dict.fromkeys(r["score"] for r in counted), "all"]:
+        of_score = [r for r in counted if score in (r["score"], "all")]
+        kinds = {
+            kind: sum(outcome(r) == kind for r in of_score) for kind in ("better", "worse", "equivalent", "not decided")
+        }
+        counts.append({"score": score, "comparisons": len(of_score)} | kinds)
+    return {"schema": 1, "experiment": name, "margin": MARGIN, "counts": counts, "endpoints": endpoints}
+
+
+def endpoint(row: dict, name: str) -> dict:
+    """An endpoint of a single test, that of a row of the table."""
+    kept = ("variant", "score", "evaluation", "better", "scale", "unit", "seeds", "effect", "effect_low", "effect_high")
+    kept += ("p", "p_adjusted", "p_sign_flip", "detectable", "verdict")
+    return {"name": name, "metrics": [row["metric"]], "planned": 5} | {key: row[key] for key in kept}
 
 
 VARIANTS = {
@@ -347,7 +478,12 @@ VARIANTS = {
 
 
 def write_experiment(
-    root: Path, scores=("softmax", "ssa"), seeds: int = 5, variants=tuple(VARIANTS), steps: int = 1000
+    root: Path,
+    scores=("softmax", "ssa"),
+    seeds: int = 5,
+    variants=tuple(VARIANTS),
+    steps: int = 1000,
+    endpoints: bool = False,
 ) -> dict[tuple[str, str, int], dict]:
     """An experiment folder with its runs; returns the evaluations by (variant, score, seed)."""
     lines, evaluations = [], {}
@@ -358,10 +494,21 @@ def write_experiment(
                 result = write_run(root / "runs" / variant / score / f"seed-{seed}", task, score, seed, steps, **model)
                 evaluations[variant, score, seed] = result
                 lines.append(result_line(variant, score, seed, task, steps, result))
-    write_lines(root / "results.jsonl", lines)
-    write_json(root / "table.json", comparison_table(lines))
+    rows = write_table(root, lines)
+    if endpoints:
+        chosen = [r for r in rows if r["score"] == "ssa" and r["role"] == "counted" and r["family"] == "table"][::20]
+        made = [endpoint(row, f"{row['variant']}, {row['metric']}") for row in chosen]
+        write_json(root / "verdicts.json", verdicts(root.name, rows, made))
     write_json(root / "theory.json", theorems())
     return evaluations
+
+
+def write_table(root: Path, lines: list[dict]) -> list[dict]:
+    rows = comparison_table(lines)
+    write_lines(root / "results.jsonl", lines)
+    write_json(root / "table.json", rows)
+    write_json(root / "verdicts.json", verdicts(root.name, rows, []))
+    return rows
 
 
 def write_mlm_experiment(
@@ -382,8 +529,7 @@ def write_mlm_experiment(
                 line = result_line(variant, score, seed, "mlm", steps, result)
                 line["metrics"]["training/milliseconds-per-step"] = 41.2
                 lines.append(line)
-    write_lines(root / "results.jsonl", lines)
-    write_json(root / "table.json", comparison_table(lines))
+    write_table(root, lines)
     return evaluations
 
 
@@ -425,4 +571,4 @@ def theorems() -> dict:
 if __name__ == "__main__":
     import sys
 
-    write_experiment(Path(sys.argv[1]))
+    write_experiment(Path(sys.argv[1]), endpoints=True)

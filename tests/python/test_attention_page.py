@@ -7,10 +7,10 @@ import math
 from pathlib import Path
 
 import pytest
+from browser import opened
 from report_page import (
     assert_drawn,
     assert_loads_nothing,
-    chromium,
     embedded,
     needs_chromium,
     run_report,
@@ -198,10 +198,9 @@ def test_folders_without_maps(tmp_path, capsys):
 
 
 @needs_chromium
-@pytest.mark.parametrize("width", [1200, 420])
+@pytest.mark.parametrize("width", [1200, 400])
 def test_browser_draws_every_map(page, tmp_path, width):
     text = page[1]
     assert_loads_nothing(text)
-    arguments = [f"--window-size={width},1200", "--dump-dom"]
-    document = chromium(tmp_path / "profile", tmp_path / "attention.html", *arguments)
-    assert_drawn(document, embedded(text, "figures"))
+    figures = embedded(text, "figures")
+    assert_drawn(opened(tmp_path / "profile", tmp_path / "attention.html", len(figures), width), figures)

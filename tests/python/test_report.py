@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import synthetic_runs
 from report_page import embedded, run_report, section, words
 from ssa_attention import report
 from ssa_attention.report import statistics
-from synthetic_runs import mean_interval, write_experiment, write_run
+from synthetic_runs import mean_interval, off_scale, on_scale, scale_of, write_experiment, write_run
 
 SEEDS = (1, 2, 3)
 SCORES = ("softmax", "ssa")
@@ -23,6 +24,8 @@ class Report:
     def __init__(self, root: Path, evaluations: dict, text: str):
         self.root, self.evaluations, self.text = root, evaluations, text
         self.figures = embedded(text, "figures")
+        self.table = json.loads((root / "table.json").read_text())
+        self.verdicts = json.loads((root / "verdicts.json").read_text())
 
     def trace(self, figure: str, kind: str, name: str | None = None) -> dict:
         found = [
@@ -47,8 +50,17 @@ class Report:
             for seed in SEEDS
         ]
 
-    def summaries(self, *which) -> list[tuple[float, float]]:
-        return [mean_interval([row["mean"] for row in rows]) for rows in zip(*self.rows(*which), strict=True)]
+    def summaries(self, *which) -> list[tuple[float, float, float]]:
+        """Centre and ends of the interval over seeds, of each row."""
+        return [centre(rows, rows[0]["metric"]) for rows in zip(*self.rows(*which), strict=True)]
+
+
+def centre(rows: list[dict], metric: str) -> tuple[float, float, float]:
+    """Of rows with mean and items: the mean on the metric's scale and its interval, taken back."""
+    scale = scale_of(metric)
+    placed = [on_scale(r["mean"], scale, [round(r["mean"] * r["items"]), r["items"]]) for r in rows]
+    mean, half = mean_interval(placed)
+    return tuple(off_scale(v, scale) for v in (mean, mean - half, mean + half))
 
 
 @pytest.fixture(scope="module")
@@ -85,22 +97,35 @@ CURVES = [
 def test_curves_show_means_and_intervals_over_seeds(study, figure, variant, shift, metric, front, scale):
     shown_bands = study.bands(figure)
     assert len(shown_bands) == len(SCORES)
-    smallest = math.inf
-    expected = {}
-    for score in SCORES:
-        summaries = study.summaries(variant, score, "none", metric) if front else []
-        expected[score] = summaries + study.summaries(variant, score, shift, metric)
-        smallest = min([smallest, *(mean for mean, _ in expected[score])])
+    axis = study.figures[figure]["layout"]["yaxis"]
     for score, band in zip(SCORES, shown_bands, strict=True):
-        summaries = expected[score]
+        summaries = study.summaries(variant, score, "none", metric) if front else []
+        summaries += study.summaries(variant, score, shift, metric)
         line = study.trace(figure, "mean", score)
-        assert line["y"] == close([mean for mean, _ in summaries], scale)
-        # A band ends where its axis does: at shares of 0 and 1, and a little below the means on a log axis.
-        low, high = (0.0, 1.0) if scale == 100 else (smallest / 3, math.inf)
-        upper = [min(high, mean + half) for mean, half in summaries]
-        lower = [max(low, mean - half) for mean, half in summaries]
-        assert band["y"] == close([*upper, *reversed(lower)], scale)
+        assert line["y"] == close([mean for mean, _, _ in summaries], scale)
+        assert band["y"] == close(
+            [*(high for _, _, high in summaries), *(low for _, low, _ in reversed(summaries))], scale
+        )
         assert band["x"] == [*line["x"], *reversed(line["x"])]
+        low, high = (10**end for end in axis["range"])
+        assert axis["type"] == "log" and low < min(band["y"]) and max(band["y"]) < high, "no band is cut"
+
+
+@pytest.mark.parametrize(("figure", "variant", "shift", "metric", "front", "scale"), CURVES)
+def test_ratios_are_those_of_the_table(study, figure, variant, shift, metric, front, scale):
+    ratio = study.trace(f"{figure}-ratio", "effect", "ssa")
+    rows = [
+        r
+        for r in study.table
+        if (r["variant"], r["score"]) == (variant, "ssa")
+        and r["metric"].split("/")[2] == metric
+        and r["metric"].split("/")[0].split("=")[0] in ((shift, "none") if front else (shift,))
+    ]
+    assert ratio["y"] == close([r["effect"] for r in rows])
+    (band,) = study.bands(f"{figure}-ratio")
+    assert band["y"] == close([*(r["effect_high"] for r in rows), *(r["effect_low"] for r in reversed(rows))])
+    judged = [r["verdict"] in ("lower", "higher", "equivalent") for r in rows]
+    assert [s == "circle" for s in ratio["marker"]["symbol"]] == judged
 
 
 def test_baselines_are_dashed_and_right(study):
@@ -144,7 +169,7 @@ def test_axes_say_where_the_points_are(study):
     assert study.trace("length-0", "mean", "ssa")["x"] == [40, *synthetic_runs.SHIFTS["length"]]
     assert study.trace("huge-0-at", "mean", "ssa")["x"] == ["−1000", "−100", "−10", "10", "100", "1000"]
     for name, figure in study.figures.items():
-        for axis in ("xaxis", "yaxis"):
+        for axis in ("xaxis",) if name.startswith("forest") else ("xaxis", "yaxis"):
             assert figure["layout"][axis]["title"]["text"], f"{name} has no title on its {axis}"
 
 
@@ -162,7 +187,9 @@ def test_grid_shows_errors_and_their_ratio(study):
     values = synthetic_runs.LINEAR_SHIFTS["grid"]
     means = {
         s: dict(
-            zip(map(tuple, values), [m for m, _ in study.summaries(LINEAR, s, "grid", "relative-error")], strict=True)
+            zip(
+                map(tuple, values), [m for m, _, _ in study.summaries(LINEAR, s, "grid", "relative-error")], strict=True
+            )
         )
         for s in SCORES
     }
@@ -170,9 +197,15 @@ def test_grid_shows_errors_and_their_ratio(study):
         z = study.figures[f"grid-1-{score}"]["data"][0]["z"]
         for j, b in enumerate((1, 2, 5)):
             assert z[j] == close([math.log10(means[score][a, b]) for a in (1, 2, 5)])
-    z = study.figures["grid-1-ssa-ratio"]["data"][0]["z"]
+    rows = {r["metric"]: r for r in study.table if (r["variant"], r["score"]) == (LINEAR, "ssa")}
+    (ratio,) = study.figures["grid-1-ssa-ratio"]["data"]
     for j, b in enumerate((1, 2, 5)):
-        assert z[j] == close([math.log10(means["ssa"][a, b] / means["softmax"][a, b]) for a in (1, 2, 5)])
+        for i, a in enumerate((1, 2, 5)):
+            row = rows[f"grid={a}x{b}/40/relative-error"]
+            assert row["effect"] == pytest.approx(means["ssa"][a, b] / means["softmax"][a, b])
+            judged = row["verdict"] in ("lower", "higher", "equivalent")
+            assert ratio["z"][j][i] == (pytest.approx(math.log10(row["effect"])) if judged else None)
+            assert ratio["text"][j][i] == statistics.plain(row["effect"], 2)
 
 
 @pytest.mark.parametrize("statistic", ["mass_on_huge", "entropy"])
@@ -199,7 +232,9 @@ def test_error_by_position(study):
         rows = [of_seed[0]["per_position"] for of_seed in study.rows(variant, "ssa", "none", metric)]
         line = study.trace(f"position-{i}-0", "mean", "ssa")
         assert line["x"] == list(range(1, 41))
-        assert line["y"] == close([sum(v) / len(SEEDS) for v in zip(*rows, strict=True)], scale)
+        n, kind = synthetic_runs.SEQUENCES, scale_of(metric)
+        placed = [[on_scale(v, kind, [v * n, n]) for v in at] for at in zip(*rows, strict=True)]
+        assert line["y"] == close([off_scale(sum(at) / len(SEEDS), kind) for at in placed], scale)
     shapes = study.figures["position-0-1"]["layout"]["shapes"]
     assert [s["x0"] for s in shapes] == [synthetic_runs.HUGE_AT]
 
@@ -219,7 +254,9 @@ def test_loss_curves(study):
             series = [[(line["step"], read(line)) for line in run if read(line) is not None] for run in runs]
             line = study.trace(figure, "mean", score)
             assert line["x"] == [step for step, _ in series[0]]
-            assert line["y"] == close([sum(v for _, v in at) / len(SEEDS) for at in zip(*series, strict=True)])
+            assert line["y"] == close(
+                [math.prod(v for _, v in at) ** (1 / len(SEEDS)) for at in zip(*series, strict=True)]
+            )
 
 
 def test_parameters_over_time(study):
@@ -227,7 +264,7 @@ def test_parameters_over_time(study):
     for name in ("n", "b"):
         for layer in range(3):
             series = [[line["score_parameters"][layer][name][1] for line in run if "loss" in line] for run in runs]
-            line = study.trace(f"parameter-0-ssa-{name}", "mean", f"layer {layer}")
+            line = study.trace(f"parameter-0-ssa-{name}", "mean", f"layer {layer + 1}")
             assert line["y"] == close([sum(at) / len(SEEDS) for at in zip(*series, strict=True)])
     assert not any(name.startswith("parameter-0-softmax") for name in study.figures)
 
@@ -295,57 +332,127 @@ def test_a_sweep_has_a_colour_for_every_label(tmp_path):
     assert len(set(colours)) == len(labels)
 
 
-def test_theorems(study):
+def test_theorems_stand_on_the_same_axes(study):
     theorems = synthetic_runs.theorems()["theorems"]
-    drawn = [t for name, f in study.figures.items() if name.startswith("theorem-") for t in f["data"]]
-    for entry in theorems:
-        computed = [t for t in drawn if t["meta"]["kind"] == "computed" and t["x"] == entry["x"]]
-        assert any(t["y"] == entry["log_miss"] and t["name"] == entry["score"] for t in computed)
-    line = next(t for t in study.figures["theorem-magnification-0"]["data"] if t["meta"]["kind"] == "predicted")
-    slopes = [(b - a) / (y - x) for a, b, x, y in zip(line["y"], line["y"][1:], line["x"], line["x"][1:], strict=False)]
-    assert slopes == close([-0.5] * len(slopes))
+    for k, case in enumerate(("positive", "zero", "negative")):
+        figure = study.figures[f"theorem-magnification-{k}"]
+        assert [t["name"] for t in figure["data"]] == ["softmax", "ssa"]
+        assert figure["layout"]["xaxis"]["type"] == figure["layout"]["yaxis"]["type"] == "log"
+        for trace in figure["data"]:
+            entry = next(t for t in theorems if (t["score"], t["case"]) == (trace["name"], case))
+            misses = dict(zip(entry["x"], entry["log_miss"], strict=True))
+            assert len(trace["x"]) > 5 and 0 not in trace["x"]
+            assert trace["y"] == close([math.exp(misses[x]) for x in trace["x"]])
     assert "fitted and predicted" in section(study.text, "theorems")
 
 
-def test_overview_counts_the_verdicts(study):
-    table = json.loads((study.root / "table.json").read_text())
-    # Not the grid (it has maps), not what is the unshifted set again: σ = 1, before the huge value.
-    judged = [
-        r
-        for r in table
-        if r["score"] == "ssa"
-        and r["metric"].split("=")[0] != "grid"
-        and not r["metric"].startswith("coefficients=1/")
-        and r["metric"].split("/")[2]
-        in ("wrong", "wrong-at", "wrong-after", "relative-error", "relative-error-at", "relative-error-after")
-    ]
-    counts = {v: sum(r["verdict"] == v for r in judged) for v in ("lower", "higher", "no difference measurable")}
-    assert sum(counts.values()) == len(judged) and counts["lower"] > 0
-    shown = words(section(study.text, "glance"))
-    assert f"▲ {counts['lower']} better than softmax" in shown
-    assert f"▼ {counts['higher']} worse than softmax" in shown
-    assert f"≈ {counts['no difference measurable']} no difference measurable" in shown
+def test_weights_beside_the_exponential(study):
+    figure = study.figures["weights-far"]
+    named = {t["name"]: dict(zip(t["x"], t["y"], strict=True)) for t in figure["data"]}
+    assert named["eˢ (softmax)"][2] == pytest.approx(math.e**2)
+    assert named["n = 1.50, b = 0.800"][5] == pytest.approx((1 + 0.8 * 5) ** 1.5)
+    assert named["n = 1.50, b = 0.800"][-5] == pytest.approx((1 + 0.8 * 5) ** -1.5)
+    assert sum(name.startswith("trained, layer") for name in named) == 3
+
+
+def _counted(study) -> list[dict]:
+    return [r for r in study.table if r["score"] == "ssa" and (r["role"], r["family"]) == ("counted", "table")]
+
+
+def test_forest_shows_the_comparisons_that_the_terminal_counts(study):
+    counts = next(c for c in study.verdicts["counts"] if c["score"] == "ssa")
+    rows = _counted(study)
+    figure = study.figures["forest-0-0"]
+    words = {
+        "better": "better than softmax",
+        "worse": "worse than softmax",
+        "equivalent": "equivalent within the margin",
+        "not decided": "not decided",
+    }
+    shown = {t["name"]: t for t in figure["data"]}
+    assert sum(len(t["x"]) for t in shown.values()) == counts["comparisons"] == len(rows) > 30
+    for kind, name in words.items():
+        of_kind = [r for r in rows if synthetic_runs.outcome(r) == kind]
+        assert len(of_kind) == counts[kind]
+        if of_kind:
+            trace = shown[name]
+            assert sorted(trace["x"]) == close(sorted(r["effect"] for r in of_kind))
+            low = [x - d for x, d in zip(trace["x"], trace["error_x"]["arrayminus"], strict=True)]
+            assert sorted(low) == close(sorted(r["effect_low"] for r in of_kind))
+            assert (trace["marker"]["color"] in ("#0072b2", "#d55e00")) == (kind in ("better", "worse"))
+    low, high = (10**end for end in figure["layout"]["xaxis"]["range"])
+    assert low < min(r["effect_low"] for r in rows) and max(r["effect_high"] for r in rows) < high
+    labels = figure["layout"]["yaxis"]["ticktext"]
+    assert labels[:5] == [f"<b>{EVERY}</b>", "inputs σ", "longer", "huge: at", "huge: after"]
+
+
+def test_one_sentence_says_how_it_came_out(study):
+    counts = next(c for c in study.verdicts["counts"] if c["score"] == "ssa")
+    sentence = (
+        f"In {counts['comparisons']} comparisons, ssa beside softmax is better in {counts['better']}, worse in "
+        f"{counts['worse']}, equivalent in {counts['equivalent']} and not decided in {counts['not decided']}."
+    )
+    assert f'<p class="verdict">{sentence}</p>' in study.text
+    assert study.text.index(sentence) < study.text.index("<section")
+    shown = words(section(study.text, "verdict"))
+    assert f"▲ {counts['better']} better than softmax" in shown
+    assert f"? {counts['not decided']} not decided" in shown
+
+
+def test_endpoints_come_first(tmp_path):
+    write_experiment(tmp_path / "quick", SCORES, 3, (EVERY,), endpoints=True)
+    verdicts = json.loads((tmp_path / "quick/verdicts.json").read_text())
+    text = report.build([tmp_path / "quick"])
+    better = sum(e["verdict"] == "lower" for e in verdicts["endpoints"])
+    count = statistics.count(len(verdicts["endpoints"]), "primary endpoint")
+    assert f"On {count}, ssa beside softmax is better in {better}, worse in " in text
+    first = verdicts["endpoints"][0]
+    shown = words(section(text, "verdict"))
+    low, effect, high = (statistics.plain(first[key]) for key in ("effect_low", "effect", "effect_high"))
+    assert f"{first['name']} ssa {EVERY} 3 of 5 ×{effect} [{low}, {high}]" in shown
+    assert next(iter(embedded(text, "figures"))) == "endpoints-0"
+
+
+def test_tables_of_earlier_versions_give_no_verdict(tmp_path, study):
+    """Intervals are computed by the same definitions, verdicts are not."""
+    root = tmp_path / "quick"
+    root.mkdir()
+    shutil.copy(study.root / "results.jsonl", root)
+    text = report.build([root])
+    (trace,) = embedded(text, "figures")["forest-0-0"]["data"]
+    assert trace["name"] == "no verdict" and "No verdict yet" in text
+    counted = _counted(study)
+    assert sorted(trace["x"]) == close(sorted(r["effect"] for r in counted))
+    high = [x + d for x, d in zip(trace["x"], trace["error_x"]["array"], strict=True)]
+    assert sorted(high) == close(sorted(r["effect_high"] for r in counted))
+
+
+def test_cells_without_a_verdict_are_grey(study):
+    shown = section(study.text, "glance")
+    rows = _counted(study)
+    for kind, name, coloured in (("better", "better", True), ("not decided", "not-decided", False)):
+        cells = re.findall(rf'<td class="{name}"[^>]*>', shown)
+        assert len(cells) == sum(synthetic_runs.outcome(r) == kind for r in rows)
+        assert all(("background:#0072b2" in cell) == coloured for cell in cells)
 
 
 def test_table_shows_every_row(study):
-    table = json.loads((study.root / "table.json").read_text())
     shown = section(study.text, "table")
-    assert shown.count("<tr><th scope=row>") == len({(r["variant"], r["metric"]) for r in table})
-    row = next(r for r in table if (r["variant"], r["metric"], r["score"]) == (EVERY, "huge=100/40/wrong-after", "ssa"))
-    base = next(
-        r for r in table if (r["variant"], r["metric"], r["score"]) == (EVERY, "huge=100/40/wrong-after", "softmax")
+    assert shown.count("<tr><th scope=row>") == len({(r["variant"], r["metric"]) for r in study.table})
+    key = "huge=100/40/wrong-after"
+    base, row = (
+        next(r for r in study.table if (r["variant"], r["metric"], r["score"]) == (EVERY, key, score))
+        for score in SCORES
     )
-    cells = [statistics.with_interval(r["mean"], r["interval"], 100) + " %" for r in (base, row)]
-    cells.append(statistics.with_interval(row["difference"], row["difference_interval"], 100, sign=True) + " %")
+    cells = [
+        f"{statistics.plain(100 * r['centre'])} [{statistics.plain(100 * r['centre_low'])}, "
+        f"{statistics.plain(100 * r['centre_high'])}] %"
+        for r in (base, row)
+    ]
+    low, ratio, high = (statistics.plain(row[key]) for key in ("effect_low", "effect", "effect_high"))
+    cells += [f"×{ratio} [{low}, {high}]", statistics.plain(row["p_adjusted"], 2)]
     assert row["verdict"] == "lower"
-    assert "x = 100 " + " ".join(cells) + " ▲ lower error" in words(shown)
-
-
-def test_table_shows_relative_errors_as_ratios(study):
-    table = json.loads((study.root / "table.json").read_text())
-    row = next(r for r in table if r["metric"] == "none/40/relative-error" and r["score"] == "ssa")
-    low, ratio, high = (statistics.plain(row[key]) for key in ("ratio_low", "ratio", "ratio_high"))
-    assert f"×{ratio} [{low}, {high}]" in words(section(study.text, "table"))
+    assert "x = 100 " + " ".join(cells) + " ▲ lower: better than softmax" in words(shown)
 
 
 def test_says_what_was_run(study):
@@ -386,7 +493,7 @@ def test_loose_runs_are_grouped_by_what_they_share(tmp_path):
         "icl-every, 3 layers, width 64, 1000 steps": 4,
         "icl-every, 3 layers, width 128, 1000 steps": 1,
     }
-    assert "There is no table of comparisons" in text
+    assert "No verdict yet" in text
     # Two seeds: each is a dot, and there is no band.
     figures = embedded(text, "figures")
     kinds = [t["meta"]["kind"] for name, f in figures.items() if name.startswith("sigma") for t in f["data"]]

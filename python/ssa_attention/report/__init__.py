@@ -8,8 +8,7 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-from . import comparison, definitions, minimal_pairs, sections
-from .page import Page
+from . import comparison, definitions, forest, growth, language, minimal_pairs, page, sections, theorems, verdicts
 from .panel import template
 from .reading import Study, read_study
 from .records import ReportError
@@ -22,7 +21,7 @@ def _lead(study: Study, names: list[str]) -> str:
     return (
         f"From <code>{escape(', '.join(names))}</code>: {count(len(study.cells), 'trained model')}, "
         f"{count(len(study.variants()), 'variant')}, scoring functions {escape(', '.join(study.scores()))}. "
-        "Everything stands in this one file."
+        "Sections below are collapsed; everything stands in this one file."
     )
 
 
@@ -34,21 +33,28 @@ def build(roots: list[Path], theory: Path | None = None) -> str:
     """
     study = read_study(roots, theory)
     names = [root.resolve().name for root in roots]
-    page = Page(f"Scoring functions compared: {', '.join(names)}", _lead(study, names), template())
+    judged = verdicts.effects(study)
+    found = comparison.by_place(judged)
+    title = f"Scoring functions compared: {', '.join(names)}"
+    made = page.Page(title, forest.verdict_sentence(study, judged), _lead(study, names), template())
+    forest.section(study, judged, made)
+    theorems.section(study, made)
+    comparison.glance_section(study, judged, made)
+    sections.shifts_section(study, found, made)
+    sections.huge_section(study, found, made)
+    language.perplexity_section(study, found, made)
+    language.choice_section(study, made)
+    minimal_pairs.section(study, made)
+    growth.section(study, made)
     for section in (
-        comparison.glance_section,
-        comparison.runs_section,
-        sections.shifts_section,
-        sections.huge_section,
         sections.positions_section,
         sections.attention_section,
-        minimal_pairs.section,
         sections.parameters_section,
         sections.final_parameters_section,
         sections.training_section,
-        sections.theorems_section,
-        comparison.table_section,
-        definitions.section,
+        comparison.runs_section,
     ):
-        section(study, page)
-    return page.html()
+        section(study, made)
+    comparison.table_section(study, judged, made)
+    definitions.section(study, made)
+    return made.html()

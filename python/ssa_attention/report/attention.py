@@ -14,11 +14,11 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from .evaluations import Parameters, need_parameters
 from .page import Page, table, write_built
 from .panel import template
-from .reading import Parameters, need_parameters
 from .records import ReportError, check_schema, load_json, need, need_numbers
-from .statistics import count, plain
+from .statistics import count, plain, summarise
 
 # Weight -> colour, straight lines in between. Steps of about three: next to one large weight the many small
 # ones that uniform attention gives (1/80 at 40 points) stay visible.
@@ -163,8 +163,8 @@ def _layer_section(maps: Maps, layer: int, page: Page) -> None:
             note = "; ".join(filter(None, [found.run, _parameters(found.parameters[layer], head)]))
             figure = _heat_map(found.weights[layer][head], maps.tokens)
             row += page.panel(f"map-{layer}-{head}-{i}", found.score, note, figure)
-        body += f'<h3>Head {head + 1}</h3><div class="maps" style="--columns:{len(maps.maps)}">{row}</div>'
-    page.section(f"layer-{layer}", f"Layer {layer + 1}", body)
+        body += f'<h3>Head {head + 1}</h3><div class="maps">{row}</div>'
+    page.section(f"layer-{layer}", f"Layer {layer + 1}", body, open=True)
 
 
 def _key(maps: Maps) -> str:
@@ -197,7 +197,24 @@ def _input_section(maps: Maps, page: Page) -> None:
         rows.append(f"<tr><th scope=row>{i + 1}</th>{cells}{''.join(answers)}</tr>")
     words = "" if maps.task == "icl-linear" else " ✗ marks the wrong sign."
     body = f"<p>What each model answers at x, having read the points before it.{words}</p>{table(head, rows)}"
-    page.section("input", "The input and the answers", body)
+    page.section("input", "The input and the answers", body, open=True)
+
+
+def _share(found: Map, token: int) -> float | None:
+    """Of the attention of the queries that see a token, what it gets: mean over layers, heads and queries."""
+    return summarise(row[token] for layer in found.weights for head in layer for row in head[token:]).mean
+
+
+def _sentence(maps: Maps) -> str:
+    """Where the largest input stands in each run's attention."""
+    point = max(range(len(maps.x)), key=lambda i: abs(maps.x[i]))
+    told = []
+    for found in maps.maps:
+        share = _share(found, 2 * point)
+        told.append(f"{found.score} {'not finite' if share is None else plain(100 * share, 2) + ' %'}")
+    return (
+        f"The largest input, {_told(maps.tokens[2 * point])}, gets of the attention that may see it: {', '.join(told)}."
+    )
 
 
 def build(folder: Path) -> str:
@@ -210,8 +227,8 @@ def build(folder: Path) -> str:
         f"{count(len(maps.x), 'point')}. A row is a query: what it gives to each key, 1 in all for most scores. Point "
         "at a cell for its value. The colour scale is the same everywhere."
     )
-    page = Page(f"Attention: {scores}", lead, template())
-    page.section("scale", "Colour scale", _key(maps))
+    page = Page(f"Attention: {scores}", _sentence(maps), lead, template())
+    page.section("scale", "Colour scale", _key(maps), open=True)
     for layer in range(max(len(m.weights) for m in maps.maps)):
         _layer_section(maps, layer, page)
     _input_section(maps, page)

@@ -1,171 +1,23 @@
-"""The comparison in words and tables: what was run, where a score is better, worse or the same."""
+"""The comparison in tables: what was run, every counted comparison at a glance, every measured figure."""
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass
 from html import escape
 
-from .figures import signed
+from .evaluations import MODEL, Condition, Item
+from .metrics import STATISTICS, base_metric, metric_of
+from .names import REFERENCE, condition_order, group_title, order_scores, setting
 from .page import Page, legend, table
-from .panel import base_metric, metric_axis, palette
-from .reading import Cell, Condition, Paradigm, Study, order_scores
-from .statistics import count, plain, thousands, with_interval
+from .panel import palette
+from .reading import Cell, Study
+from .statistics import Summary, count, plain, summarise, thousands, told
+from .verdicts import BETTER, DESCRIBED, EQUIVALENT, MARKS, UNDECIDED, WORSE, Effect, verdict_words
 
-REFERENCE = "softmax"
-METRIC_WORDS = {
-    "wrong": "wrong positions",
-    "sequence-wrong": "sequences with any wrong sign",
-    "squared-error": "squared error",
-    "relative-error": "relative squared error",
-    "mass-on-huge": "attention mass on the huge token",
-    "entropy": "entropy of attention (nats)",
-    "p-max": "largest attention weight",
-    "wrong-tokens": "wrong tokens",
-    "accuracy": "accuracy",
-}
-STATISTICS = ("mass-on-huge", "entropy", "p-max")  # of attention: neither low nor high is better
-PLACES = {"-before": "before the huge value", "-at": "at the huge value", "-after": "after the huge value"}
-SHIFT_TITLES = {
-    "none": "No shift: inputs N(0, 1), 40 points",
-    "sigma": "Inputs N(0, σ)",
-    "coefficients": "Coefficients N(0, σ)",
-    "length": "Longer sequences",
-    "huge": "One huge value",
-    "both": "Inputs and function both N(0, σ)",
-    "grid": "Inputs N(0, σₓ) × coefficients N(0, σₐ)",
-}
-SUITE_TITLES = {
-    "zorro": "Zorro, holistic",
-    "zorro-mlm": "Zorro, pseudo-log-likelihood",
-    "blimp-mlm": "BLiMP, pseudo-log-likelihood",
-}
-PUBLISHED_WORDS = "published (full corpus, for orientation)"
-_SHIFT_ORDER = list(SHIFT_TITLES)
-_PRIMARY = ("wrong", "relative-error")
+Effects = dict[tuple[str, str, Condition | Item], Effect]
 
 
-def primary(metric: str) -> bool:
-    """Whether a metric is the one that figures and the overview show: one per task."""
-    return base_metric(metric) in _PRIMARY
-
-
-def metric_words(metric: str) -> str:
-    base = base_metric(metric)
-    place = PLACES.get(metric.removeprefix(base))
-    return METRIC_WORDS.get(base, base) + (f", {place}" if place else "")
-
-
-def shift_title(shift: str) -> str:
-    return SHIFT_TITLES.get(shift, shift)
-
-
-def setting(condition: Condition | Paradigm) -> str:
-    """The value of a shift, or the paradigm, as a row of a table says it."""
-    if isinstance(condition, Paradigm):
-        return condition.name
-    value = signed(condition.value)
-    if condition.shift == "none":
-        return f"N(0, 1), {condition.points} points" if condition.points else "N(0, 1)"
-    if condition.shift == "length":
-        return f"{condition.points} points"
-    if condition.shift == "grid" and len(condition.value) == 2:
-        return f"σₓ = {condition.value[0]:g}, σₐ = {condition.value[1]:g}"
-    return f"{'x' if condition.shift == 'huge' else 'σ'} = {value}"
-
-
-def group_title(condition: Condition | Paradigm) -> str:
-    """The heading under which a row stands: its suite; or its shift, and where relative to the huge value."""
-    if isinstance(condition, Paradigm):
-        return SUITE_TITLES[condition.suite]
-    if condition.metric in STATISTICS:
-        return f"Attention of the last layer: {METRIC_WORDS[condition.metric]}"
-    place = PLACES.get(condition.metric.removeprefix(base_metric(condition.metric)))
-    return shift_title(condition.shift) + (f": {place}" if place else "")
-
-
-def _place_order(metric: str) -> int:
-    suffix = metric.removeprefix(base_metric(metric))
-    return list(PLACES).index(suffix) if suffix in PLACES else -1
-
-
-def condition_order(condition: Condition | Paradigm):
-    if isinstance(condition, Paradigm):
-        suite = list(SUITE_TITLES).index(condition.suite)
-        return (3 * len(_SHIFT_ORDER) + suite, not condition.is_average, not condition.is_phenomenon, condition.name)
-    shift = condition.shift
-    position = _SHIFT_ORDER.index(shift) if shift in _SHIFT_ORDER else len(_SHIFT_ORDER)
-    if condition.metric in STATISTICS:
-        return (2 * len(_SHIFT_ORDER) + STATISTICS.index(condition.metric), shift, 0, False, "", condition.value, 0)
-    return (
-        position,
-        shift,
-        _place_order(condition.metric),
-        base_metric(condition.metric) not in _PRIMARY,
-        condition.metric,
-        condition.value,
-        condition.points,
-    )
-
-
-@dataclass(frozen=True)
-class _Quantity:
-    """What is compared, and the verdict that is good."""
-
-    name: str
-    better: str
-    worse: str
-    digits: int  # of means in the overview
-
-
-_ERROR = _Quantity("error", "lower", "higher", 2)
-_ACCURACY = _Quantity("accuracy", "higher", "lower", 3)
-
-
-def _quantity(condition: Condition | Paradigm) -> _Quantity:
-    return _ACCURACY if isinstance(condition, Paradigm) else _ERROR
-
-
-def verdict_kind(row: dict) -> str:
-    """better (the lower error, the higher accuracy), worse, same, open (no verdict, e.g. too few seeds), or plain
-    (neither error nor accuracy)."""
-    verdict, quantity = row["verdict"], _quantity(row["condition"])
-    if verdict in ("lower", "higher") and row["condition"].metric in STATISTICS:
-        return "plain"
-    return {quantity.better: "better", quantity.worse: "worse", "no difference measurable": "same"}.get(verdict, "open")
-
-
-MARKS = {"better": "▲", "worse": "▼", "same": "≈", "open": "·"}
-
-
-def verdict_words(row: dict) -> str:
-    judged = verdict_kind(row) in ("better", "worse")
-    return f"{row['verdict']} {_quantity(row['condition']).name}" if judged else row["verdict"]
-
-
-def _number(row: dict, which: str = "mean") -> str:
-    axis = metric_axis(row["condition"].metric)
-    interval = row["interval"] if which == "mean" else row["difference_interval"]
-    return with_interval(row[which], interval, axis.unit_scale, sign=which != "mean") + axis.tick_suffix
-
-
-def _difference(row: dict) -> str:
-    """Of the score from softmax: their ratio where values span decades."""
-    if row["ratio"] is None:
-        return _number(row, "difference")
-    if row["ratio_low"] is None:
-        return f"×{plain(row['ratio'])}"
-    return f"×{plain(row['ratio'])} [{plain(row['ratio_low'])}, {plain(row['ratio_high'])}]"
-
-
-def _tint(kind: str, score: str, colours: dict[str, str]) -> str:
-    """Background of a verdict: the winner's colour."""
-    winner = {"better": score, "worse": REFERENCE}.get(kind)
-    return f' style="background:{colours[winner]}26"' if winner in colours else ""
-
-
-def _all_rows(study: Study) -> list[dict]:
-    return [row for rows in study.tables.values() for row in rows]
+def by_place(judged: list[Effect]) -> Effects:
+    return {(e.variant, e.score, e.condition): e for e in judged}
 
 
 def _facts(cells: list[Cell], key: str) -> str:
@@ -189,35 +41,23 @@ def _unfinished(study: Study) -> list[str]:
     ]
 
 
+def _run_row(of_score: list[Cell], score: str) -> str:
+    steps = " / ".join(dict.fromkeys(thousands(c.steps) for c in of_score))
+    entries = [f"{len(of_score)}", steps]
+    entries += [_facts(of_score, k) for k in ("batch", "layers", "heads", "width", "parameters")]
+    entries.append(_duration(of_score))
+    return f"<tr><th scope=row>{escape(score)}</th>" + "".join(f"<td>{e}</td>" for e in entries) + "</tr>"
+
+
 def runs_section(study: Study, page: Page) -> None:
-    head = [
-        f"<th scope=col>{h}</th>"
-        for h in (
-            "Variant and score",
-            "Seeds",
-            "Steps",
-            "Batch",
-            "Layers",
-            "Heads",
-            "Width",
-            "Parameters",
-            "Time per seed",
-        )
-    ]
+    names = ("Variant and score", "Seeds", "Steps", "Batch", "Layers", "Heads", "Width", "Parameters", "Time per seed")
+    head = [f"<th scope=col>{name}</th>" for name in names]
     rows = []
     for variant in study.variants():
         cells = study.select(variant)
-        rows.append(
-            f'<tr class="group"><th colspan={len(head)}>{escape(variant)} '
-            f"<small>task {escape(cells[0].task)}</small></th></tr>"
-        )
-        for score in order_scores(c.score for c in cells):
-            of_score = study.select(variant, score)
-            steps = " / ".join(dict.fromkeys(thousands(c.steps) for c in of_score))
-            entries = [f"{len(of_score)}", steps]
-            entries += [_facts(of_score, k) for k in ("batch", "layers", "heads", "width", "parameters")]
-            entries.append(_duration(of_score))
-            rows.append(f"<tr><th scope=row>{escape(score)}</th>" + "".join(f"<td>{e}</td>" for e in entries) + "</tr>")
+        task = escape(cells[0].task)
+        rows.append(f'<tr class="group"><th colspan={len(head)}>{escape(variant)} <small>task {task}</small></th></tr>')
+        rows += [_run_row(study.select(variant, s), s) for s in order_scores(c.score for c in cells)]
     body = table(head, rows)
     builds = sorted(
         {
@@ -234,181 +74,154 @@ def runs_section(study: Study, page: Page) -> None:
     unfinished = _unfinished(study)
     if unfinished:
         body += f'<p class="note">Not finished: {escape("; ".join(unfinished))}.</p>'
-    silent = [f"{c.variant}, {c.score}, seed {c.seed}" for c in study.cells if not (c.means or c.accuracies)]
+    silent = [f"{c.variant}, {c.score}, seed {c.seed}" for c in study.cells if not (c.means or c.items)]
     if silent:
         body += f'<p class="note">Not evaluated yet: {escape("; ".join(silent))}.</p>'
     page.section("runs", "What was run", body)
 
 
-def _tiles(rows: list[dict]) -> str:
-    counts = {kind: sum(verdict_kind(r) == kind for r in rows) for kind in MARKS}
-    words = {
-        "better": f"better than {REFERENCE}",
-        "worse": f"worse than {REFERENCE}",
-        "same": "no difference measurable",
-        "open": "no verdict",
-    }
-    return (
-        '<div class="tiles">'
-        + "".join(
-            f'<div class="tile"><b>{MARKS[kind]} {counts[kind]}</b><span>{words[kind]}</span></div>'
-            for kind in MARKS
-            if counts[kind] or kind != "open"
-        )
-        + "</div>"
-    )
+def centre(cells: list[Cell], condition: Condition | Item) -> Summary:
+    """Of the cells of one score: the mean over seeds on the metric's scale, with its interval."""
+    values = [(c.items if isinstance(condition, Item) else c.means, c) for c in cells]
+    known = [(table[MODEL, condition], c.trials.get(condition)) for table, c in values if (MODEL, condition) in table]
+    return summarise((v for v, _ in known), metric_of(condition.metric).scale, [n for _, n in known])
 
 
-def _overview(score: str, rows: list[dict], every: list[dict], colours: dict[str, str]) -> str:
-    """Conditions down, variants across; each cell says who is better, and the two means."""
-    reference = {(r["variant"], r["condition"]): r for r in every if r["score"] == REFERENCE}
-    found = {(r["variant"], r["condition"]): r for r in rows}
-    variants = list(dict.fromkeys(r["variant"] for r in rows))
-    keys = {(group_title(c), setting(c)): c for c in sorted((r["condition"] for r in rows), key=condition_order)}
-    head = ["<th scope=col></th>"]
+def _tint(kind: str, score: str, colours: dict[str, str]) -> str:
+    """Background of a verdict: the winner's colour. Without a verdict it is grey, by the style sheet."""
+    winner = {BETTER: score, WORSE: REFERENCE}.get(kind)
+    return f' style="background:{colours[winner]}30"' if winner in colours else ""
+
+
+def _class(kind: str) -> str:
+    return kind.replace(" ", "-")
+
+
+def _overview(study: Study, score: str, counted: list[Effect], colours: dict[str, str]) -> str:
+    """Conditions down, variants across; each cell says who is better, and the two centres."""
+    places = {(e.variant, group_title(e.condition), setting(e.condition), _quantity(e.condition)): e for e in counted}
+    variants = list(dict.fromkeys(e.variant for e in counted))
+    compared = {v: {s: study.select(v, s) for s in (REFERENCE, score)} for v in variants}
+    ordered = sorted((e.condition for e in counted), key=condition_order)
+    keys = dict.fromkeys((group_title(c), setting(c), _quantity(c)) for c in ordered)
+    head = ["<th scope=col>Test</th>"]
     for variant in variants:
-        row = next(r for r in rows if r["variant"] == variant)
-        head.append(
-            f"<th scope=col>{escape(variant)}<br><small>{escape(METRIC_WORDS.get(base_metric(row['condition'].metric), row['condition'].metric))}"
-            f", {count(len(row['seeds']), 'seed')}, {count(row['steps'], 'step')}</small></th>"
-        )
+        first = next(e for e in counted if e.variant == variant)
+        facts = ", ".join([count(first.seeds, "seed"), count(first.steps, "step")])
+        head.append(f"<th scope=col>{escape(variant)}<br><small>{facts}</small></th>")
     lines, group = [], None
-    for title, label in keys:
-        if title != group:
-            lines.append(f'<tr class="group"><th colspan={len(head)}>{escape(title)}</th></tr>')
-            group = title
+    for title, told_setting, quantity in keys:
+        if (title, quantity) != group:
+            group = (title, quantity)
+            words = escape(f"{title} – {quantity}")
+            lines.append(f'<tr class="group"><th colspan={len(head)}>{words}</th></tr>')
         cells = []
         for variant in variants:
-            row = next(
-                (r for (v, c), r in found.items() if v == variant and (group_title(c), setting(c)) == (title, label)),
-                None,
-            )
-            cells.append(_overview_cell(row, reference, score, colours) if row else "<td></td>")
-        lines.append(f"<tr><th scope=row>{escape(label)}</th>{''.join(cells)}</tr>")
+            effect = places.get((variant, title, told_setting, quantity))
+            cells.append(_overview_cell(compared[variant], effect, score, colours) if effect else "<td></td>")
+        lines.append(f"<tr><th scope=row>{escape(told_setting)}</th>{''.join(cells)}</tr>")
     return table(head, lines, "glance")
 
 
-def _overview_cell(row: dict, reference: dict, score: str, colours: dict[str, str]) -> str:
-    kind = verdict_kind(row)
-    axis = metric_axis(row["condition"].metric)
-    base = reference.get((row["variant"], row["condition"]))
-    means = [r["mean"] if r else None for r in (base, row)]
-    digits = _quantity(row["condition"]).digits
-    shown = " → ".join("?" if m is None else plain(m * axis.unit_scale, digits) for m in means)
-    word = "minus" if row["ratio"] is None else "over"
-    hover = f"{score} {word} {REFERENCE}: {_difference(row)}. {verdict_words(row)}"
+def _quantity(condition: Condition | Item) -> str:
+    """Errors of all in-context tasks stand in one group, whatever each task calls its own."""
+    if isinstance(condition, Item):
+        return metric_of(condition.metric).words
     return (
-        f'<td class="{kind}" title="{escape(hover)}"{_tint(kind, score, colours)}>'
-        f'<span class="mark">{MARKS[kind]}</span> {shown}{axis.tick_suffix}</td>'
+        "error" if base_metric(condition.metric) in ("wrong", "relative-error") else metric_of(condition.metric).words
     )
 
 
-def _judged(condition: Condition | Paradigm) -> bool:
-    """Whether the overview shows a condition. Left out: single paradigms, which have their own section; the grid,
-    which has its own maps; σ = 1 and the positions before the huge value, which are the unshifted set again."""
-    if isinstance(condition, Paradigm):
-        return condition.is_average or condition.is_phenomenon
+def _overview_cell(cells: dict[str, list[Cell]], effect: Effect, score: str, colours: dict[str, str]) -> str:
+    metric = metric_of(effect.condition.metric)
+    centres = [centre(cells[s], effect.condition).mean for s in (REFERENCE, score)]
+    digits = 3 if metric.scale == "plain" else 2
+    shown = " → ".join("?" if m is None else plain(m * metric.multiplier, digits) for m in centres)
+    hover = f"{score} against {REFERENCE}: {effect.told()}. {verdict_words(effect.verdict, effect.better)}"
     return (
-        primary(condition.metric)
-        and condition.shift != "grid"
-        and (condition.value != (1.0,) or condition.shift == "huge")
-        and not condition.metric.endswith("-before")
+        f'<td class="{_class(effect.kind)}" title="{escape(hover)}"{_tint(effect.kind, score, colours)}>'
+        f'<span class="mark">{MARKS[effect.kind]}</span> {shown}{metric.suffix}</td>'
     )
 
 
-def glance_section(study: Study, page: Page) -> None:
+def glance_section(study: Study, judged: list[Effect], page: Page) -> None:
+    """Every counted comparison as a coloured table, one for each score."""
     colours = palette(study)
-    every = _all_rows(study)
-    compared = [r for r in every if r["score"] != REFERENCE and _judged(r["condition"])]
-    if not compared:
-        page.section(
-            "glance",
-            "At a glance",
-            "<p>There is no table of comparisons among these folders: only runs, "
-            "without a <code>table.json</code> of <code>ssa reproduce</code>. The figures below show each "
-            "score; verdicts need an experiment.</p>",
-        )
-        return
     body = ""
-    for score, quantity in itertools.product(order_scores(r["score"] for r in compared), (_ERROR, _ACCURACY)):
-        rows = [r for r in compared if r["score"] == score and _quantity(r["condition"]) == quantity]
-        if not rows:
-            continue
-        judged = sum(verdict_kind(r) != "open" for r in rows)
-        name, better = quantity.name, quantity.better
-        where, ratio = "", " (of relative errors: of the ratio, contains 1)"
-        if quantity == _ACCURACY:
-            where, ratio = " on minimal pairs: the average and the phenomena", ""
-        body += f"<h3>{escape(score)} beside {REFERENCE}{where}</h3>{_tiles(rows)}"
-        body += (
-            f"<p>Each cell: {name} of {REFERENCE} → {name} of {escape(score)}, means over seeds; {better} is better. "
-            f"▲ {escape(score)} has the {better} {name}, ▼ the {quantity.worse} one, ≈ no difference measurable: the "
-            f"95 % interval of the difference, paired by seed, contains 0{ratio}. Coloured by the winner. "
+    for score in order_scores(e.score for e in judged if e.counted):
+        counted = [e for e in judged if e.counted and e.score == score]
+        body += f"<h3>{escape(score)} beside {REFERENCE}</h3>" + legend({s: colours[s] for s in (REFERENCE, score)})
+        body += _overview(study, score, counted, colours)
+    if body:
+        lead = (
+            f"<p>Each cell: {REFERENCE} → the score, means over seeds on the scale of the comparison. "
+            f"{MARKS[BETTER]} better, {MARKS[WORSE]} worse, in the winner's colour; {MARKS[EQUIVALENT]} equivalent within "
+            f"the margin; {MARKS[UNDECIDED]} and grey: not decided; · and grey: no verdict.</p>"
         )
-        if judged:
-            body += (
-                f"Of {judged} judged comparisons about {max(1, round(0.05 * judged))} would look "
-                "different by chance alone if there were no difference anywhere."
-            )
-        reasons = list(dict.fromkeys(r["verdict"] for r in rows if verdict_kind(r) == "open" and r["verdict"]))
-        if reasons:
-            body += f"Marked · : {escape('; '.join(reasons))}."
-        body += "</p>" + legend({s: colours[s] for s in (REFERENCE, score) if s in colours})
-        body += _overview(score, rows, every, colours)
-    page.section("glance", "At a glance", body)
+        page.section("glance", "Every comparison in a table", lead + body)
 
 
-def table_section(study: Study, page: Page) -> None:
-    """Every row of table.json, conditions down, scores across."""
-    every = _all_rows(study)
-    if not every:
+def table_section(study: Study, judged: list[Effect], page: Page) -> None:
+    """Every measured figure, conditions down, scores across."""
+    if not any(c.means or c.items for c in study.cells):
         return
+    found = by_place(judged)
     body = (
-        f"<p>Every measured figure: means over seeds ± half width of their 95 % interval. Difference = score minus "
-        f"{REFERENCE}, paired by seed, with its own interval.</p>"
+        "<p>Every measured figure over seeds with its 95 % interval: mean ± half width, or on scales of ratios the "
+        f"centre [low, high]. The effect compares with {REFERENCE}, paired by seed: × is a ratio (of shares of errors the "
+        "ratio of their odds), ± a difference. p is adjusted for the number of comparisons.</p>"
     )
-    for variant in dict.fromkeys(r["variant"] for r in every):
-        rows = [r for r in every if r["variant"] == variant]
-        seeds = " / ".join(dict.fromkeys(str(len(r["seeds"])) for r in rows))
-        steps = " / ".join(dict.fromkeys(thousands(r["steps"]) for r in rows))
+    for variant in study.variants():
+        cells = study.select(variant)
+        seeds = " / ".join(dict.fromkeys(str(len(study.select(variant, s))) for s in {c.score: 0 for c in cells}))
+        steps = " / ".join(dict.fromkeys(thousands(c.steps) for c in cells))
         body += (
             f"<details><summary>{escape(variant)} <small>seeds: {seeds}, steps: {steps}</small></summary>"
-            f"{_variant_table(rows, palette(study))}</details>"
+            f"{_variant_table(study, variant, found, palette(study))}</details>"
         )
-    page.section("table", "Comparison table", body)
+    page.section("table", "Every measured figure", body)
 
 
-def _variant_table(rows: list[dict], colours: dict[str, str]) -> str:
-    scores = order_scores(r["score"] for r in rows)
-    found = {(r["condition"], r["score"]): r for r in rows}
-    head = ["<th scope=col>Test data</th>"]
+def _variant_table(study: Study, variant: str, found: Effects, colours: dict[str, str]) -> str:
+    cells = study.select(variant)
+    scores = order_scores(c.score for c in cells)
+    of_scores = {score: [c for c in cells if c.score == score] for score in scores}
+    conditions = dict.fromkeys(key for c in cells for p, key in [*c.means, *c.items] if p == MODEL)
+    head = ["<th scope=col>Test</th>"]
     for score in scores:
         head.append(f"<th scope=col>{escape(score)}</th>")
         if score != REFERENCE:
-            head.append("<th scope=col>Difference</th><th scope=col class=left>Verdict</th>")
-    columns = 1 + sum(1 if s == REFERENCE else 3 for s in scores)
+            head.append("<th scope=col>Effect</th><th scope=col>p</th><th scope=col class=left>Verdict</th>")
+    columns = 1 + sum(1 if s == REFERENCE else 4 for s in scores)
     lines, group = [], None
-    for condition in sorted({r["condition"] for r in rows}, key=condition_order):
+    for condition in sorted(conditions, key=condition_order):
         title = group_title(condition)
         if condition.metric not in STATISTICS:
-            title += f" – {METRIC_WORDS.get(base_metric(condition.metric), condition.metric)}"
+            title += f" – {metric_of(condition.metric).words}"
         if title != group:
             group = title
             lines.append(f'<tr class="group"><th colspan={columns}>{escape(group)}</th></tr>')
-        cells = "".join(_table_cells(found.get((condition, score)), score, colours) for score in scores)
-        lines.append(f"<tr><th scope=row>{escape(setting(condition))}</th>{cells}</tr>")
+        entries = []
+        for score in scores:
+            entries.append(_centre_cell(of_scores[score], condition))
+            if score != REFERENCE:
+                entries.append(_effect_cells(found.get((variant, score, condition)), score, colours))
+        lines.append(f"<tr><th scope=row>{escape(setting(condition))}</th>{''.join(entries)}</tr>")
     return table(head, lines)
 
 
-def _table_cells(row: dict | None, score: str, colours: dict[str, str]) -> str:
-    if row is None:
-        return "<td></td>" * (1 if score == REFERENCE else 3)
-    mean = f"<td>{_number(row)}</td>"
-    if score == REFERENCE:
-        return mean
-    kind = verdict_kind(row)
-    difference = _difference(row) if row["difference"] is not None else ""
+def _centre_cell(cells: list[Cell], condition: Condition | Item) -> str:
+    summary = centre(cells, condition)
+    metric = metric_of(condition.metric)
+    return f"<td>{told(summary, metric.multiplier) + metric.suffix if summary.seeds else ''}</td>"
+
+
+def _effect_cells(effect: Effect | None, score: str, colours: dict[str, str]) -> str:
+    if effect is None:
+        return "<td></td>" * 3
+    p = "" if effect.p_adjusted is None else plain(effect.p_adjusted, 2)
+    words = "" if effect.kind == DESCRIBED else verdict_words(effect.verdict, effect.better)
     return (
-        f'{mean}<td>{difference}</td><td class="left {kind}"{_tint(kind, score, colours)}>'
-        f'<span class="mark">{MARKS.get(kind, "")}</span> {escape(verdict_words(row))}</td>'
+        f'<td>{effect.told()}</td><td>{p}</td><td class="left {_class(effect.kind)}"{_tint(effect.kind, score, colours)}>'
+        f'<span class="mark">{MARKS[effect.kind]}</span> {escape(words)}</td>'
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from html import escape
 
 from . import figures
-from .comparison import METRIC_WORDS, PUBLISHED_WORDS, SUITE_TITLES
+from .evaluations import PUBLISHED
+from .metrics import base_metric, metric_of
+from .names import PUBLISHED_WORDS, SUITE_TITLES
 from .page import Page, table
-from .panel import base_metric
-from .reading import PUBLISHED, Study
+from .reading import Study
 from .sections import validation_metric
 from .statistics import plain, thousands
 
@@ -20,6 +21,8 @@ _DEFINITIONS = {
     "would get.",
     "accuracy": "Percent of minimal pairs whose grammatical sentence wins over the ungrammatical one; a tie counts one "
     "half, so that chance is 50. Means of phenomena and the average weigh each of their paradigms alike.",
+    "perplexity": "exp of the mean loss over the tokens of a text, in windows of that many tokens: lower is better.",
+    "acc": "Percent of items whose right choice has the largest log-probability.",
     "wrong-tokens": "Of the tokens chosen to be predicted, most of them masked, the share in whose place the model "
     "finds another one likelier.",
 }
@@ -40,8 +43,8 @@ _BASELINES = {
 
 def section(study: Study, page: Page) -> None:
     conditions = {c for cell in study.cells for _, c in cell.means}
-    paradigms = {p for cell in study.cells for _, p in cell.accuracies}
-    metrics = {base_metric(c.metric) for c in conditions | paradigms}
+    items = {item for cell in study.cells for _, item in cell.items}
+    metrics = {base_metric(c.metric) for c in conditions | items}
     metrics |= {
         validation_metric(c.task, name)
         for c in study.cells
@@ -49,10 +52,10 @@ def section(study: Study, page: Page) -> None:
         for line in c.run.validation
         for name in line["validation"]
     }
-    terms = [f"<dt>{METRIC_WORDS[m]}</dt><dd>{text}</dd>" for m, text in _DEFINITIONS.items() if m in metrics]
-    told = " ".join(SUITE_TITLES[p.suite] for p in paradigms)
+    terms = [f"<dt>{metric_of(m).words}</dt><dd>{text}</dd>" for m, text in _DEFINITIONS.items() if m in metrics]
+    told = " ".join(SUITE_TITLES[p.suite] for p in items)
     terms += [f"<dt>{name}</dt><dd>{text}</dd>" for name, text in _SCORINGS.items() if name in told]
-    if any(p == PUBLISHED for cell in study.cells for p, _ in cell.accuracies):
+    if any(p == PUBLISHED for cell in study.cells for p, _ in cell.items):
         terms.append(
             f"<dt>{PUBLISHED_WORDS}</dt><dd>BabyBERTa trained on all of AO-CHILDES, mean of 10 models. Compare the "
             "scoring functions with each other, not with it.</dd>"
@@ -73,14 +76,15 @@ def section(study: Study, page: Page) -> None:
             "<dt>entropy of attention</dt><dd>−Σ p·log p of a query's attention weights in nats, mean over "
             "all queries, sequences and heads: 0 when all is on one token.</dd>"
         )
-    ratio = ""
-    if conditions:
-        ratio = "Relative errors span decades: for them it is the ratio of geometric means, ×ratio [interval]. "
     terms.append(
-        "<dt>95 % interval</dt><dd>Over seeds, with Student's t: mean ± t·s/√(number of seeds). The difference "
-        f"to softmax is paired: both scores saw the same data and the same initial weights for each seed. {ratio}"
-        "<i>No difference measurable</i> means that its interval contains 0; no verdict is given from fewer "
-        "than 3 seeds.</dd>"
+        "<dt>mean, 95 % interval</dt><dd>Over seeds, with Student's t, on the scale of the metric and taken back from it: "
+        "log-odds for shares of errors, (k + ½)/(N − k + ½) of k wrong ones of N; logarithms for relative errors and "
+        "perplexities; accuracies as they are.</dd>"
+        "<dt>effect</dt><dd>The score against softmax on that scale, paired by seed (both scores saw the same data and the "
+        "same initial weights for each seed): an odds ratio, a ratio, or a difference.</dd>"
+        "<dt>verdict</dt><dd>As <code>ssa reproduce</code> gives it: better or worse where p, adjusted for the number of "
+        "comparisons (Benjamini and Hochberg; of primary endpoints Holm), is below 0.05; equivalent where the interval lies within "
+        "the margin that the experiment names; else not decided. No verdict is given from fewer than 3 seeds.</dd>"
     )
     if conditions:
         terms.append("<dt>σ</dt><dd>Standard deviation: N(0, σ) has mean 0 and variance σ².</dd>")
@@ -97,7 +101,8 @@ def _pair_sets(study: Study) -> str:
         (suite, thousands(asked.pairs), asked.precision, asked.data)
         for c in study.cells
         if c.run
-        for suite, asked in c.run.minimal_pairs.items()
+        for suite, asked in c.run.item_evaluations.items()
+        if asked.pairs
     )
     if not facts:
         return ""

@@ -7,9 +7,13 @@ from collections.abc import Callable
 
 import plotly.graph_objects as go
 
-from .panel import BASELINE_DASHES, SMALLEST, Axis, Panel, label, layer_colour, log_ticks, metric_axis, translucent
-from .reading import MODEL, Attention, Cell, Condition, order_scores
-from .statistics import Summary, plain, summarise, with_interval
+from .evaluations import MODEL, Attention, Condition
+from .metrics import metric_of
+from .names import order_scores, signed
+from .panel import BASELINE_COLOUR, BASELINE_DASHES, Axis, Panel, label, layer_colour, metric_axis, translucent
+from .reading import Cell
+from .statistics import LOG_ODDS, PLAIN, Summary, plain, summarise, with_interval
+from .verdicts import Effect
 
 MAX_POINTS = 400  # of one line over steps; longer series are averaged in buckets
 
@@ -19,7 +23,10 @@ def by_score(cells: list[Cell]) -> dict[str, list[Cell]]:
 
 
 def summarise_model(cells: list[Cell], condition: Condition) -> Summary:
-    return summarise(c.means[MODEL, condition] for c in cells if (MODEL, condition) in c.means)
+    """On the scale of the metric, on which scores are compared too."""
+    known = [c for c in cells if (MODEL, condition) in c.means]
+    trials = [c.trials.get(condition) for c in known]
+    return summarise((c.means[MODEL, condition] for c in known), metric_of(condition.metric).scale, trials)
 
 
 def baseline_value(cells: list[Cell], predictor: str, condition: Condition) -> float | None:
@@ -51,14 +58,36 @@ def curve(
             panel.line([at for at, _ in known], summaries, score, colours[score], describe)
     for name in baselines(cells, conditions):
         panel.baseline(x, [baseline_value(cells, name, c) for c in conditions], name)
+    return value_axis(panel.finish(), x)
+
+
+Curve = list[tuple[float | str, Effect]]  # (where on the axis, effect)
+
+
+def effects(curves: list[tuple[str, Curve]], x_title: str, colours: dict[str, str]) -> go.Figure | None:
+    """Ratios of every score to the reference over the values of a shift, paired by seed; marks without a verdict are open."""
+    ratios = [(score, [(x, e) for x, e in curve if e.is_ratio and e.effect]) for score, curve in curves]
+    ratios = [(score, curve) for score, curve in ratios if curve]
+    if not ratios:
+        return None
+    odds = any(e.scale == LOG_ODDS for _, curve in ratios for _, e in curve)
+    panel = Panel(x_title, Axis("odds ratio of errors" if odds else "ratio of errors", log=True))
+    for score, curve in ratios:
+        panel.effects(curve, score, colours[score])
     figure = panel.finish()
+    figure.add_hline(y=1, line={"color": BASELINE_COLOUR, "width": 1.5})
+    places = [x for x in dict.fromkeys(x for _, curve in ratios for x, _ in curve)]
+    return value_axis(figure, places)
+
+
+def value_axis(figure: go.Figure, x: list) -> go.Figure:
+    """The tested values of a shift, or its categories."""
     if isinstance(x[0], str):
-        _categories(figure, x)
-    else:
-        spread = max(x) / min(x) if min(x) > 0 else 1
-        ticks = _spaced_ticks(x, log=spread >= 8)
-        figure.update_xaxes(type="log" if spread >= 8 else "linear", tickvals=ticks, ticktext=[f"{t:g}" for t in ticks])
-    return figure
+        return _categories(figure, x)
+    spread = max(x) / min(x) if min(x) > 0 else 1
+    ticks = _spaced_ticks(sorted(x), log=spread >= 8)
+    kind = "log" if spread >= 8 else "linear"
+    return figure.update_xaxes(type=kind, tickvals=ticks, ticktext=[f"{t:g}" for t in ticks])
 
 
 def _categories(figure: go.Figure, labels: list[str]) -> go.Figure:
@@ -83,15 +112,13 @@ def per_position(cells: list[Cell], condition: Condition, colours: dict[str, str
     panel = Panel("position in the sequence", metric_axis(condition.metric))
     drawn = False
     for score, of_score in by_score(cells).items():
-        curves = [
-            c.evaluation.per_position[MODEL, condition]
-            for c in of_score
-            if c.evaluation and (MODEL, condition) in c.evaluation.per_position
-        ]
+        known = [c for c in of_score if c.evaluation and (MODEL, condition) in c.evaluation.per_position]
+        curves = [c.evaluation.per_position[MODEL, condition] for c in known]
         if not curves:
             continue
         drawn = True
-        summaries = [summarise(values) for values in zip(*curves, strict=True)]
+        scale, trials = metric_of(condition.metric).scale, [c.evaluation.sequences for c in known]
+        summaries = [summarise(values, scale, trials) for values in zip(*curves, strict=True)]
         panel.line(
             list(range(1, len(summaries) + 1)),
             summaries,
@@ -113,7 +140,7 @@ def per_position(cells: list[Cell], condition: Condition, colours: dict[str, str
     figure = panel.finish()
     planted = {c.evaluation.huge_position for c in cells if c.evaluation} - {None}
     for position in sorted(planted) if condition.shift == "huge" else ():
-        figure.add_vline(x=position, line={"color": "#343a40", "width": 1, "dash": "dot"})
+        figure.add_vline(x=position, line={"color": BASELINE_COLOUR, "width": 1, "dash": "dot"})
         figure.add_annotation(
             x=position,
             y=1,
@@ -172,14 +199,15 @@ def _heads(rows: list[Attention], statistic: str, layer: int, shift: str) -> dic
     return table
 
 
-def signed(value: tuple[float, ...]) -> str:
-    return " × ".join(f"{v:g}".replace("-", "−") for v in value) if value else "none"
-
-
 def over_steps(
-    cells: list[Cell], read: Callable[[dict], float | None], validation: bool, axis: Axis, colours: dict[str, str]
+    cells: list[Cell],
+    read: Callable[[dict], float | None],
+    validation: bool,
+    axis: Axis,
+    colours: dict[str, str],
+    scale: str = PLAIN,
 ) -> go.Figure | None:
-    """A figure of metrics.jsonl over training steps, mean over seeds."""
+    """A figure of metrics.jsonl over training steps, mean over seeds on the scale."""
     panel = Panel("step", axis)
     drawn = False
     for score, of_score in by_score(cells).items():
@@ -188,7 +216,7 @@ def over_steps(
         if not series:
             continue
         drawn = True
-        steps, summaries = _aligned(series)
+        steps, summaries = _aligned(series, scale)
         panel.line(steps, summaries, score, colours[score], lambda s: f"step {s:g}", markers=len(steps) < 15)
     return panel.finish() if drawn else None
 
@@ -204,14 +232,14 @@ def _series(cell: Cell, read: Callable[[dict], float | None], validation: bool) 
     return found
 
 
-def _aligned(series: list[dict[int, float | None]]) -> tuple[list[float], list[Summary]]:
+def _aligned(series: list[dict[int, float | None]], scale: str = PLAIN) -> tuple[list[float], list[Summary]]:
     """Steps that every seed has reached, in at most MAX_POINTS buckets, summarised over seeds."""
     steps = sorted(set.intersection(*(set(s) for s in series))) or sorted(set().union(*series))
     size = math.ceil(len(steps) / MAX_POINTS)
     buckets = [steps[i : i + size] for i in range(0, len(steps), size)]
     positions = [sum(b) / len(b) for b in buckets]
     return positions, [
-        summarise(summarise(s[i] for i in b if i in s).mean for s in series if b[0] in s) for b in buckets
+        summarise((summarise(s[i] for i in b if i in s).mean for s in series if b[0] in s), scale) for b in buckets
     ]
 
 
@@ -242,20 +270,20 @@ def score_parameter(cells: list[Cell], name: str) -> tuple[go.Figure, int] | Non
         low, mean, high = ([s.mean for s in summaries] for _, summaries in columns)
         colour = layer_colour(layer, layers)
         if None not in low and None not in high:
-            panel.range_band(steps, low, high, colour)
+            panel.band(steps, low, high, colour, "range", f"layer {layer + 1}", 0.09)
         told = [
-            f"<b>layer {layer}</b><br>step {s:g}<br>{label(name)} = {plain(m, 4)}<br>heads {plain(a, 4)} to {plain(b, 4)}"
+            f"<b>layer {layer + 1}</b><br>step {s:g}<br>{label(name)} = {plain(m, 4)}<br>heads {plain(a, 4)} to {plain(b, 4)}"
             for s, a, m, b in zip(steps, low, mean, high, strict=True)
         ]
         panel.figure.add_scatter(
             x=steps,
             y=mean,
-            name=f"layer {layer}",
+            name=f"layer {layer + 1}",
             mode="lines",
             line={"color": colour, "width": 2},
             hovertext=told,
             hoverinfo="text",
-            meta={"kind": "mean", "name": f"layer {layer}"},
+            meta={"kind": "mean", "name": f"layer {layer + 1}"},
         )
     return (panel.figure, layers) if drawn else None
 
@@ -315,57 +343,6 @@ def layer_means(cells: list[Cell], name: str) -> list[Summary]:
     return [summarise(summarise(c.parameters[k][name]).mean for c in cells) for k in range(len(cells[0].parameters))]
 
 
-# Open and larger one after the other: curves that coincide (softmax, temperature 1) stay visible.
-_THEOREM_MARKERS = [
-    {"symbol": "circle", "size": 5},
-    {"symbol": "circle-open", "size": 9},
-    {"symbol": "square-open", "size": 12},
-    {"symbol": "diamond-open", "size": 15},
-]
-
-
-def theorem(entries: list[dict], colours: dict[str, str]) -> go.Figure:
-    """log(1 − p_max) against the magnification or the one large score: dots as computed, dashes as predicted."""
-    log = entries[0]["axis"] == "log"
-    x_title = {"magnification": "λ (all scores times λ)", "disproportion": "t (the one large score)"}
-    panel = Panel(x_title.get(entries[0]["theorem"], "x"), Axis("log(1 − p<sub>max</sub>)"))
-    ranks = {score: order for order, score in enumerate(order_scores(e["score"] for e in entries))}
-    for entry in entries:
-        order = ranks[entry["score"]]
-        colour, x, y = colours[entry["score"]], entry["x"], entry["log_miss"]
-        name = label(entry["score"])
-        told = [f"<b>{name}</b><br>{plain(at)}: log(1 − p) = {plain(v)}" for at, v in zip(x, y, strict=True)]
-        panel.figure.add_scatter(
-            x=x,
-            y=y,
-            name=name,
-            mode="markers",
-            marker=_THEOREM_MARKERS[order % len(_THEOREM_MARKERS)] | {"color": colour},
-            hovertext=told,
-            hoverinfo="text",
-            meta={"kind": "computed", "name": name},
-        )
-        known = [(a, v) for a, v in zip(x, y, strict=True) if a is not None and v is not None and (not log or a > 0)]
-        if not known or entry["predicted_slope"] is None:
-            continue
-        place = math.log if log else float
-        end = known[-1]  # the predictions are limits: the line goes through the last point
-        line = [end[1] + entry["predicted_slope"] * (place(a) - place(end[0])) for a, _ in known]
-        panel.figure.add_scatter(
-            x=[a for a, _ in known],
-            y=line,
-            name=f"{name}, predicted",
-            mode="lines",
-            line={"color": colour, "width": 1.5, "dash": "dash"},
-            hoverinfo="skip",
-            meta={"kind": "predicted", "name": name},
-        )
-    if log:
-        at = [v for entry in entries for v in entry["x"] if v and v >= SMALLEST]
-        panel.figure.update_xaxes(type="log", **(log_ticks(min(at), max(at)) if at else {}))
-    return panel.figure
-
-
 def heatmap(
     x: list[float],
     y: list[float],
@@ -396,7 +373,7 @@ def heatmap(
             textfont={"size": 11},
         )
     )
-    figure.update_layout(template="none", height=300)
+    figure.update_layout(template="none", height=300, plot_bgcolor="#c3c8cd")  # grey: cells without a colour
     figure.update_xaxes(title_text=x_title, type="category", showgrid=False)
     figure.update_yaxes(title_text=y_title, type="category", showgrid=False)
     return figure

@@ -7,48 +7,49 @@ from html import escape
 
 import plotly.graph_objects as go
 
-from .comparison import PUBLISHED_WORDS, REFERENCE, SUITE_TITLES, condition_order
+from .evaluations import MODEL, PAIR_SUITES, PUBLISHED, Item
 from .figures import by_score
+from .names import PUBLISHED_WORDS, REFERENCE, SUITE_TITLES, condition_order
 from .page import Page, legend, table
 from .panel import BASELINE_COLOUR, label, metric_axis, palette
-from .reading import MODEL, PAIR_SUITES, PUBLISHED, Cell, Paradigm, Study
+from .reading import Cell, Study
 from .sections import numbered, scores_key, seeds
 from .statistics import MIN_SEEDS, Summary, count, plain, summarise, with_interval
 
 CHANCE = 50
-_PUBLISHED_MARKER = {"symbol": "diamond", "size": 9, "color": "white", "line": {"color": "#212529", "width": 1.5}}
+_PUBLISHED_MARKER = {"symbol": "diamond", "size": 9, "color": "white", "line": {"color": "#7d858c", "width": 1.5}}
 _PUBLISHED_KEY = (
     '<span><svg width="12" height="12" aria-hidden="true"><path d="M6 1 11 6 6 11 1 6z" fill="white" '
-    f'stroke="#212529" stroke-width="1.5"/></svg>{PUBLISHED_WORDS}</span>'
+    f'stroke="#7d858c" stroke-width="1.5"/></svg>{PUBLISHED_WORDS}</span>'
 )
 
 
-def _paradigms(cells: list[Cell], suite: str) -> list[Paradigm]:
+def _paradigms(cells: list[Cell], suite: str) -> list[Item]:
     """The average, means of phenomena, single paradigms."""
-    return sorted({p for c in cells for _, p in c.accuracies if p.suite == suite}, key=condition_order)
+    return sorted({p for c in cells for _, p in c.items if p.suite == suite}, key=condition_order)
 
 
-def _accuracy(cells: list[Cell], paradigm: Paradigm, predictor: str = MODEL) -> Summary:
-    return summarise(c.accuracies[predictor, paradigm] for c in cells if (predictor, paradigm) in c.accuracies)
+def _accuracy(cells: list[Cell], paradigm: Item, predictor: str = MODEL) -> Summary:
+    return summarise(c.items[predictor, paradigm] for c in cells if (predictor, paradigm) in c.items)
 
 
-def _difference(cells: list[Cell], references: list[Cell], paradigm: Paradigm) -> Summary:
+def _difference(cells: list[Cell], references: list[Cell], paradigm: Item) -> Summary:
     """To the reference, over the seeds that both have."""
     key = (MODEL, paradigm)
-    base = {c.seed: c.accuracies[key] for c in references if key in c.accuracies}
-    pairs = [(c.accuracies[key], base[c.seed]) for c in cells if key in c.accuracies and c.seed in base]
+    base = {c.seed: c.items[key] for c in references if key in c.items}
+    pairs = [(c.items[key], base[c.seed]) for c in cells if key in c.items and c.seed in base]
     return summarise(None if None in pair else pair[0] - pair[1] for pair in pairs)
 
 
-def _label(paradigm: Paradigm) -> str:
+def _label(paradigm: Item) -> str:
     if paradigm.is_average:
         return f"<b>{label(paradigm.name)}</b>"
     return "<br>".join(label(line) for line in textwrap.wrap(paradigm.name.replace("_", " "), 28))
 
 
-def _bars(cells: list[Cell], paradigms: list[Paradigm], colours: dict[str, str]) -> go.Figure:
+def _bars(cells: list[Cell], paradigms: list[Item], colours: dict[str, str]) -> go.Figure:
     """Paradigms downwards, a bar for each score."""
-    axis = metric_axis(Paradigm.metric)
+    axis = metric_axis("accuracy")
     figure = go.Figure()
     scores = by_score(cells)
     thickness = 0.8 / len(scores)  # of a bar, where a paradigm has a height of 1
@@ -101,7 +102,7 @@ def _add_score(
             x=[v for v, _ in dots],
             y=[at for _, at in dots],
             mode="markers",
-            marker={"size": 4, "color": "#212529"},
+            marker={"size": 4, "color": "#7d858c"},
             hoverinfo="skip",
             meta={"kind": "seeds", "name": label(score)},
         )
@@ -123,10 +124,10 @@ def _add_published(figure: go.Figure, values: dict[int, float | None]) -> None:
         )
 
 
-def _table(cells: list[Cell], paradigms: list[Paradigm]) -> str:
+def _table(cells: list[Cell], paradigms: list[Item]) -> str:
     scores = by_score(cells)
     references = scores.get(REFERENCE, [])
-    known = any((PUBLISHED, p) in c.accuracies for c in cells for p in paradigms)
+    known = any((PUBLISHED, p) in c.items for c in cells for p in paradigms)
     columns = ["Paradigm"]
     for score in scores:
         columns += [score, "Difference"] if references and score != REFERENCE else [score]
@@ -154,11 +155,11 @@ def section(study: Study, page: Page) -> None:
     body, known = "", False
     for i, variant, cells in numbered(study):
         for suite in PAIR_SUITES:
-            asked = [c for c in cells if any(p.suite == suite for _, p in c.accuracies)]
+            asked = [c for c in cells if any(p.suite == suite for _, p in c.items)]
             if not asked:
                 continue
             paradigms = _paradigms(asked, suite)
-            known = known or any(predictor == PUBLISHED for c in asked for predictor, _ in c.accuracies)
+            known = known or any(predictor == PUBLISHED for c in asked for predictor, _ in c.items)
             figure = _bars(asked, [p for p in paradigms if not p.is_phenomenon], colours)
             panel = page.panel(f"accuracy-{i}-{suite}", "Accuracy by paradigm", seeds(asked), figure)
             body += (

@@ -9,15 +9,19 @@ from html import escape
 
 import plotly.graph_objects as go
 
-from .reading import Study, order_scores
-from .statistics import MIN_SEEDS, Summary, count, plain, with_interval
+from .metrics import metric_of
+from .names import order_scores
+from .reading import Study
+from .statistics import MIN_SEEDS, Summary, count, plain, told
+from .verdicts import BETTER, EQUIVALENT, WORSE, Effect
 
 # Okabe and Ito's colours, told apart by colour-blind readers too.
 _COLOURS = {"softmax": "#d55e00", "ssa": "#0072b2"}
 _MORE_COLOURS = ["#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6a3d9a", "#7f4f24"]
 # For sweeps, where a colour for each label matters more than telling all of them apart at a glance.
-_MORE_COLOURS += ["#e6ab02", "#111827", "#99c140", "#b10060", "#f4978e", "#0b6e75", "#b39ddb", "#e31a1c"]
-BASELINE_COLOUR = "#6b7280"
+_MORE_COLOURS += ["#e6ab02", "#64748b", "#99c140", "#b10060", "#f4978e", "#0b6e75", "#b39ddb", "#e31a1c"]
+GREY = "#7d858c"  # what no verdict is given on
+BASELINE_COLOUR = "#7d858c"
 BASELINE_DASHES = {
     "constant": "dot",
     "position": "longdashdot",
@@ -37,28 +41,11 @@ class Axis:
     fixed: bool = False  # whether the axis always shows all of its bounds
 
 
-_METRIC_AXES = {
-    "wrong": Axis("wrong positions", unit_scale=100, tick_suffix=" %", bounds=(0, 1)),
-    "sequence-wrong": Axis("wrong sequences", unit_scale=100, tick_suffix=" %", bounds=(0, 1)),
-    "squared-error": Axis("squared error", log=True, bounds=(0, None)),
-    "relative-error": Axis("relative squared error", log=True, bounds=(0, None)),
-    "mass-on-huge": Axis("mass on the huge token", unit_scale=100, tick_suffix=" %", bounds=(0, 1), fixed=True),
-    "entropy": Axis("entropy (nats)", bounds=(0, None)),
-    "p-max": Axis("largest weight", unit_scale=100, tick_suffix=" %", bounds=(0, 1)),
-    "wrong-tokens": Axis("wrong tokens", unit_scale=100, tick_suffix=" %", bounds=(0, 1)),
-    "accuracy": Axis("accuracy", tick_suffix=" %", bounds=(0, 100), fixed=True),
-}
-
-
-def base_metric(metric: str) -> str:
-    """wrong-after -> wrong."""
-    for suffix in ("-before", "-at", "-after"):
-        metric = metric.removesuffix(suffix)
-    return metric
-
-
-def metric_axis(metric: str) -> Axis:
-    return _METRIC_AXES.get(base_metric(metric), Axis(label(metric)))
+def metric_axis(name: str) -> Axis:
+    metric = metric_of(name)
+    return Axis(
+        label(metric.axis_title), metric.log_axis, metric.multiplier, metric.suffix, metric.bounds, metric.fixed
+    )
 
 
 def layer_colour(layer: int, layers: int) -> str:
@@ -83,13 +70,10 @@ def palette(study: Study) -> dict[str, str]:
 
 
 def template() -> dict:
-    """Shared look of all panels; the page hands it to plotly.js once."""
+    """Shared look of all panels; the page hands it to plotly.js once, in the colours of its light or dark look."""
     axis = {
-        "gridcolor": "#e9ecef",
-        "linecolor": "#adb5bd",
-        "zerolinecolor": "#dee2e6",
+        "fixedrange": True,  # dragging scrolls the page
         "ticks": "outside",
-        "tickcolor": "#adb5bd",
         "ticklen": 4,
         "automargin": True,
         "title": {"standoff": 6},
@@ -98,9 +82,7 @@ def template() -> dict:
         font={
             "family": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif",
             "size": 12,
-            "color": "#343a40",
         },
-        paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         showlegend=False,
         height=250,
@@ -108,7 +90,7 @@ def template() -> dict:
         xaxis=axis | {"tickangle": 0},
         yaxis=axis,
         hovermode="closest",
-        hoverlabel={"bgcolor": "white", "font": {"color": "#212529"}},
+        dragmode=False,
     )
     return {"layout": layout.to_plotly_json()}
 
@@ -131,8 +113,8 @@ class Panel:
 
     def __init__(self, x_title: str, y: Axis):
         self.y = y  # its title may hold plotly's tags
-        self._smallest = math.inf  # smallest positive mean of a score: where a band on a log axis is cut
-        self._bands: list[tuple[list, list[Summary], str]] = []
+        self._bands: list[tuple[list, list[Summary], str, str]] = []
+        self._ends: list[float] = []  # of bands, as the axis shows them
         self._lines: list[go.Scatter] = []
         self.figure = go.Figure()
         self.figure.update_layout(template="none")
@@ -161,12 +143,12 @@ class Panel:
         markers: bool = True,
         width: float = 2,
     ) -> None:
-        """Means over seeds; with enough seeds a band of their 95 % interval, else each seed as a dot."""
+        """Centres over seeds; with enough seeds a band of their 95 % interval, else each seed as a dot."""
+        name = label(name)
         if max((s.seeds for s in summaries), default=0) >= MIN_SEEDS:
-            self._bands.append((x, summaries, colour))
+            self._bands.append((x, summaries, colour, name))
         elif markers:
             self._seed_dots(x, summaries, name, colour)
-        name = label(name)
         text = [f"<b>{name}</b><br>{hover(at)}<br>{self._told(s)}" for at, s in zip(x, summaries, strict=True)]
         self._lines.append(
             go.Scatter(
@@ -181,12 +163,9 @@ class Panel:
                 meta={"kind": "mean", "name": name},
             )
         )
-        positive = [s.mean for s in summaries if s.mean and s.mean >= SMALLEST]
-        self._smallest = min([self._smallest, *positive])
 
     def _told(self, summary: Summary) -> str:
-        number = with_interval(summary.mean, summary.interval, self.y.unit_scale)
-        return f"{number}{self.y.tick_suffix} ({count(summary.seeds, 'seed')})"
+        return f"{told(summary, self.y.unit_scale)}{self.y.tick_suffix} ({count(summary.seeds, 'seed')})"
 
     def _seed_dots(self, x: list, summaries: list[Summary], name: str, colour: str) -> None:
         points = [(at, self.shown(v)) for at, s in zip(x, summaries, strict=True) if s.seeds > 1 for v in s.values]
@@ -201,6 +180,36 @@ class Panel:
                     meta={"kind": "seeds", "name": name},
                 )
             )
+
+    def effects(self, curve: list[tuple[float | str, Effect]], name: str, colour: str) -> None:
+        """Effects with the band of their intervals; a filled mark is a verdict."""
+        name = label(name)
+        judged = (BETTER, WORSE, EQUIVALENT)
+        known = [(x, e) for x, e in curve if e.low is not None and e.high is not None]
+        if known and len(known) == len(curve) and all(e.seeds >= MIN_SEEDS for _, e in known):
+            edges = [
+                [self.shown(end) for end in ends] for ends in zip(*((e.low, e.high) for _, e in known), strict=True)
+            ]
+            if None not in edges[0] and None not in edges[1]:
+                self._ends += [*edges[0], *edges[1]]
+                self.band([x for x, _ in known], *edges, colour, "band", name, 0.18)
+        self._ends += [e.effect for _, e in curve] + [1.0]
+        self._lines.append(
+            go.Scatter(
+                x=[x for x, _ in curve],
+                y=[self.shown(e.effect) for _, e in curve],
+                name=name,
+                mode="lines+markers",
+                line={"color": colour, "width": 2},
+                marker={"size": 8, "symbol": ["circle" if e.kind in judged else "circle-open" for _, e in curve]},
+                hovertext=[
+                    f"<b>{name}</b><br>{label(str(x))}<br>" + "<br>".join(label(t) for t in e.hover().split("<br>"))
+                    for x, e in curve
+                ],
+                hoverinfo="text",
+                meta={"kind": "effect", "name": name},
+            )
+        )
 
     def baseline(self, x: list, values: list[float | None], name: str) -> None:
         dash = BASELINE_DASHES.get(name, "dot")
@@ -220,49 +229,34 @@ class Panel:
             ),
         )
 
-    def range_band(self, x: list, low: list, high: list, colour: str) -> None:
-        """A light band between two curves, e.g. the heads of a layer."""
+    def band(self, x: list, low: list, high: list, colour: str, kind: str, name: str, opacity: float) -> None:
+        """A light band between two curves: an interval, or the heads of a layer."""
         self.figure.add_scatter(
             x=[*x, *reversed(x)],
             y=[*high, *reversed(low)],
             fill="toself",
             mode="lines",
             line={"width": 0},
-            fillcolor=translucent(colour, 0.09),
+            fillcolor=translucent(colour, opacity),
             hoverinfo="skip",
-            meta={"kind": "range"},
+            meta={"kind": kind, "name": name},
         )
 
-    def _band(self, x: list, summaries: list[Summary], colour: str) -> None:
-        low_bound, high_bound = self.y.bounds
-        if self.y.log:
-            low_bound = self._smallest / 3
+    def _interval(self, x: list, summaries: list[Summary], colour: str, name: str) -> None:
+        """Whole, whatever the axis has to hold for it."""
         for piece in _stretches(x, summaries):
-            low = [s.mean - s.interval for _, s in piece]
-            high = [s.mean + s.interval for _, s in piece]
-            if low_bound is not None:
-                low, high = ([max(v, low_bound) for v in edge] for edge in (low, high))
-            if high_bound is not None:
-                high = [min(v, high_bound) for v in high]
-            xs = [at for at, _ in piece]
-            edge = [v * self.y.unit_scale for v in [*high, *reversed(low)]]
-            self.figure.add_scatter(
-                x=[*xs, *reversed(xs)],
-                y=edge,
-                fill="toself",
-                mode="lines",
-                line={"width": 0},
-                fillcolor=translucent(colour, 0.18),
-                hoverinfo="skip",
-                meta={"kind": "band"},
-            )
+            edges = [
+                [self.shown(end) for end in ends] for ends in zip(*((s.low, s.high) for _, s in piece), strict=True)
+            ]
+            if None in edges[0] or None in edges[1]:
+                continue  # a log axis has no place for it
+            self._ends += [*edges[0], *edges[1]]
+            self.band([at for at, _ in piece], *edges, colour, "band", name, 0.18)
 
     def _fit_to_scores(self) -> None:
         """Baselines far from every score would flatten the rest: the axis leaves them out, the caption names them."""
-        values = {
-            kind: [t for t in self.figure.data if (t.meta["kind"] == "baseline") == kind] for kind in (True, False)
-        }
-        scores = [v for trace in values[False] for v in trace.y if v is not None]
+        values = {kind: [t for t in self._lines if (t.meta["kind"] == "baseline") == kind] for kind in (True, False)}
+        scores = [v for trace in values[False] for v in trace.y if v is not None] + self._ends
         if not scores or max(scores) <= 0:
             return
         low, high = (min(scores) / 10, max(scores) * 10) if self.y.log else (0, max(scores) * 3)
@@ -276,7 +270,8 @@ class Panel:
                 far.append(f"{trace.name} ({' to '.join(ends)})")
         bottom, top = min(near), max(near)
         if self.y.log:
-            self.figure.update_yaxes(**log_ticks(bottom, top))
+            bottom, top = max(SMALLEST, bottom), max(SMALLEST, top)
+            self.figure.update_yaxes(**log_ticks(bottom, top, suffix=self.y.tick_suffix))
             pad = 0.06 * math.log10(top / bottom) + 0.02
             ends = [math.log10(bottom) - pad, math.log10(top) + pad]
         else:
@@ -288,32 +283,36 @@ class Panel:
 
     def finish(self) -> go.Figure:
         for band in self._bands:
-            self._band(*band)
+            self._interval(*band)
         self.figure.add_traces(self._lines)
         self._fit_to_scores()
         return self.figure
 
 
-def log_ticks(low: float, high: float) -> dict:
+def log_ticks(low: float, high: float, prefix: str = "", suffix: str = "") -> dict:
     """Ticks of a log axis: 1, 2, 5 in every decade of a short range, else powers of ten."""
     low, high = (max(SMALLEST, end) for end in (low, high))
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    span = math.log10(high / low)
-    factors = [1, 1.2, 1.5, 2, 3, 4, 5, 6, 8] if span < 0.5 else [1, 2, 5] if span < 2 else [1]
+    span = math.log10(high) - math.log10(low)
+    factors = [1, 1.2, 1.5, 2, 3, 4, 5, 6, 8] if span < 0.5 else [1, 2, 5] if span < 1.6 else [1]
     every = max(1, round((last - first) / 6)) if span >= 2 else 1
     ticks = [f * 10.0**power for power in range(first, last + 1, every) for f in factors]
-    text = [
-        f"10<sup>{math.log10(t):.0f}</sup>".replace("-", "−") if span >= 2 and not 0.001 <= t <= 1000 else f"{t:.5g}"
-        for t in ticks
-    ]
-    return {"tickvals": ticks, "ticktext": text}
+    return {"tickvals": ticks, "ticktext": [f"{prefix}{_tick(t)}{suffix}" for t in ticks]}
+
+
+def _tick(value: float) -> str:
+    if 0.0009 < value < 1001:
+        return f"{value:.5g}"
+    power = math.floor(math.log10(value) + 1e-9)
+    factor = value / 10.0**power
+    return (f"{factor:.3g}·" if factor > 1.01 else "") + f"10<sup>{power}</sup>".replace("-", "−")
 
 
 def _stretches(x: list, summaries: list[Summary]) -> list[list[tuple[object, Summary]]]:
     """Runs of neighbouring points that have an interval: a band has gaps where its line has."""
     pieces: list[list] = [[]]
     for at, summary in zip(x, summaries, strict=True):
-        if summary.interval is None:
+        if summary.low is None:
             pieces.append([])
         else:
             pieces[-1].append((at, summary))

@@ -8,11 +8,29 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
-from ..json_files import MAX_NUMBER
+from .evaluations import (
+    EVALUATIONS,
+    MODEL,
+    PERPLEXITY_SUITE,
+    SHIFT_SUITE,
+    TRAINING,
+    Condition,
+    Evaluation,
+    Item,
+    ItemEvaluation,
+    Parameters,
+    condition_of_key,
+    evaluation_of,
+    first_length_of,
+    measured_of,
+    need_parameters,
+    optional_parameters,
+    read_evaluation,
+    read_items,
+)
+from .names import order_scores
 from .records import (
-    MAX_WHOLE,
     ReportError,
     check_schema,
     kind_of,
@@ -24,88 +42,9 @@ from .records import (
     need_numbers,
     optional,
     optional_count,
-    optional_list,
 )
-from .statistics import count
-
-SHIFT_SUITE = "icl-shift"
-PAIR_SUITES = ("zorro", "zorro-mlm", "blimp-mlm")
-EVALUATIONS = (SHIFT_SUITE, *PAIR_SUITES)
-MODEL, PUBLISHED = "model", "published"  # predictors; the others are baselines under shift
-
 
 SIZES = ("layers", "heads", "width")  # of a model
-
-
-@dataclass(frozen=True)
-class Condition:
-    """What was measured: a shift of the test data, its strength, the points per sequence, the metric."""
-
-    shift: str
-    value: tuple[float, ...]  # one number; two for `grid`; none for `none`
-    points: int  # 0 for statistics of the last layer's attention
-    metric: str
-
-
-@dataclass(frozen=True)
-class Paradigm:
-    """What was measured: the minimal pairs of a suite that test one thing, or the mean of several such paradigms."""
-
-    suite: str
-    name: str
-    metric: ClassVar[str] = "accuracy"
-
-    @property
-    def is_average(self) -> bool:
-        """Over the whole suite."""
-        return self.name == "average"
-
-    @property
-    def is_phenomenon(self) -> bool:
-        return self.name.startswith("mean of ")
-
-
-# The score's parameters by layer: {"n": one value per head, or a single one that they share}.
-Parameters = list[dict[str, list[float | None]]]
-
-
-@dataclass(frozen=True)
-class Attention:
-    """Means over sequences of one head of one layer under one shift."""
-
-    shift: str
-    value: tuple[float, ...]
-    layer: int
-    head: int
-    mass_on_huge: float | None
-    entropy: float | None
-    p_max: float | None
-
-
-@dataclass
-class Evaluation:
-    sequences: int
-    data_seed: int
-    chance: float | None
-    majority: float | None
-    huge_position: int | None  # of the planted value, counted from 1
-    means: dict[tuple[str, Condition], float | None] = field(default_factory=dict)  # by (predictor, condition)
-    per_position: dict[tuple[str, Condition], list[float | None]] = field(default_factory=dict)
-    attention: list[Attention] = field(default_factory=list)
-    parameters: Parameters = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)  # conditions without rows, and why
-
-
-@dataclass
-class MinimalPairs:
-    """A run asked with a suite of minimal pairs."""
-
-    scoring: str
-    precision: str
-    data: str  # a hash
-    pairs: int = 0
-    accuracies: dict[tuple[str, Paradigm], float | None] = field(default_factory=dict)  # percent, as Cell.accuracies
-    parameters: Parameters = field(default_factory=list)
 
 
 @dataclass
@@ -117,7 +56,7 @@ class Run:
     training: list[dict]
     validation: list[dict]
     evaluation: Evaluation | None
-    minimal_pairs: dict[str, MinimalPairs]  # by suite
+    item_evaluations: dict[str, ItemEvaluation]  # by suite
 
     @property
     def config(self) -> dict:
@@ -145,19 +84,23 @@ class Cell:
     facts: dict  # parameters, layers, width, heads, batch, seconds: whatever is known
     run: Run | None
     means: dict[tuple[str, Condition], float | None] = field(default_factory=dict)  # by (predictor, condition)
-    accuracies: dict[tuple[str, Paradigm], float | None] = field(default_factory=dict)  # by (predictor, paradigm)
+    items: dict[tuple[str, Item], float | None] = field(default_factory=dict)  # by (predictor, item)
+    trials: dict[Condition, int] = field(default_factory=dict)  # of the model's shares of errors: out of how many
     parameters: Parameters = field(default_factory=list)  # after training; empty where nothing tells
+    first_length: int | None = None  # of windows of texts
 
     def __post_init__(self) -> None:
         """Begins with what the run's own evaluations say, which all tell the same parameters."""
         if self.run is None:
             return
-        shifts, pairs = self.run.evaluation, self.run.minimal_pairs.values()
+        shifts, measured = self.run.evaluation, self.run.item_evaluations.values()
         if shifts:
             self.means |= shifts.means
-        for asked in pairs:
-            self.accuracies |= asked.accuracies
-        self.parameters = next((e.parameters for e in (shifts, *pairs) if e and e.parameters), self.parameters)
+            self.trials |= {condition: n for (predictor, condition), n in shifts.trials.items() if predictor == MODEL}
+        for evaluation in measured:
+            self.items |= evaluation.means
+            self.first_length = self.first_length or evaluation.first_length
+        self.parameters = next((e.parameters for e in (shifts, *measured) if e and e.parameters), self.parameters)
 
     @property
     def evaluation(self) -> Evaluation | None:
@@ -170,6 +113,7 @@ class Study:
 
     cells: list[Cell] = field(default_factory=list)
     tables: dict[str, list[dict]] = field(default_factory=dict)  # experiment -> table.json
+    verdicts: dict[str, dict] = field(default_factory=dict)  # experiment -> verdicts.json
     theorems: list[dict] = field(default_factory=list)
 
     def variants(self) -> list[str]:
@@ -181,149 +125,6 @@ class Study:
     def select(self, variant: str, score: str | None = None) -> list[Cell]:
         chosen = [c for c in self.cells if c.variant == variant and score in (None, c.score)]
         return sorted(chosen, key=lambda c: (c.score, c.seed))
-
-
-def order_scores(names) -> list[str]:
-    """softmax (what others are compared with) first, then ssa, then the rest by name."""
-    first = ["softmax", "ssa"]
-    names = set(names)
-    return [n for n in first if n in names] + sorted(names.difference(first))
-
-
-_VALUES = {"none": 0, "grid": 2}  # numbers that a shift has; the others have one
-
-
-def _check_value(shift: str, value: tuple[float, ...], where: str) -> None:
-    expected = _VALUES.get(shift, 1)
-    if len(value) != expected or not all(abs(n) <= MAX_NUMBER for n in value):
-        raise ReportError(f'{where}: a shift "{shift}" has {count(expected, "finite number")} as its value')
-
-
-def _value(shift: str, raw, where: str) -> tuple[float, ...]:
-    numbers = raw if isinstance(raw, list) else [] if raw is None or shift == "none" else [raw]
-    if not all(type(n) in (int, float) for n in numbers):
-        raise ReportError(f'{where}: "value" must be a number or a list of numbers')
-    value = tuple(float(n) for n in numbers)
-    _check_value(shift, value, where)
-    return value
-
-
-def need_parameters(record: dict, where: str, length: int | None = None) -> Parameters:
-    """record["score_parameters"], each parameter a list of that many numbers (None: of any)."""
-    layers = need(record, "score_parameters", list, where)
-    for layer in layers:
-        if not isinstance(layer, dict):
-            raise ReportError(f'{where}: "score_parameters" must be a list of objects, one per layer')
-        for name in layer:
-            need_numbers(layer, name, where, length)
-    return layers
-
-
-def _optional_parameters(record: dict, where: str) -> Parameters:
-    """None in files of earlier versions."""
-    return need_parameters(record, where) if "score_parameters" in record else []
-
-
-TRAINING = "training/"  # metrics of the training, not of a test set
-
-
-def condition_of_key(key: str, where: str) -> Condition:
-    """The condition named SHIFT=VALUE/POINTS/METRIC in results.jsonl and table.json, or
-    SHIFT=VALUE/last-layer/STATISTIC, whose points are 0."""
-    try:
-        shift, points, metric = key.split("/")
-        shift, _, value = shift.partition("=")
-        numbers = tuple(float(n) for n in value.split("x") if n)
-        condition = Condition(shift, numbers, 0 if points == "last-layer" else int(points), metric)
-    except ValueError:
-        raise ReportError(f'{where}: "{key}" is not of the form SHIFT=VALUE/POINTS/METRIC') from None
-    _check_value(shift, numbers, where)
-    if not 0 <= condition.points <= MAX_WHOLE:
-        raise ReportError(f'{where}: "{key}" has a number of points out of range')
-    return condition
-
-
-def paradigm_of_key(suite: str, key: str, where: str) -> Paradigm:
-    """The paradigm named PARADIGM/accuracy in results.jsonl and table.json."""
-    name, _, metric = key.rpartition("/")
-    if not name or metric != Paradigm.metric:
-        raise ReportError(f'{where}: "{key}" is not of the form PARADIGM/{Paradigm.metric}')
-    return Paradigm(suite, name)
-
-
-def _evaluation_of(record: dict, where: str) -> str:
-    """Of a line of results.jsonl or a row of table.json."""
-    return need(record, "evaluation", str, where) if "evaluation" in record else SHIFT_SUITE
-
-
-def _measured(evaluation: str, key: str, where: str) -> Condition | Paradigm:
-    return condition_of_key(key, where) if evaluation == SHIFT_SUITE else paradigm_of_key(evaluation, key, where)
-
-
-def _condition_and_value(row, where: str) -> tuple[str, tuple[float, ...]]:
-    shift = need(row, "shift", str, where)
-    return shift, _value(shift, row.get("value"), where)
-
-
-def read_evaluation(path: Path) -> Evaluation:
-    record = load_json(path)
-    where = f"{path}:1"
-    check_schema(record, where)
-    evaluation = Evaluation(
-        need_count(record, "sequences", where),
-        need(record, "data_seed", int, where),
-        optional(record, "chance", float, where),
-        optional(record, "majority", float, where),
-        optional_count(record, "huge_position", where),
-        parameters=_optional_parameters(record, where),
-    )
-    for index, row in enumerate(need(record, "rows", list, where)):
-        _read_row(row, f"{path}: rows[{index}]", evaluation)
-    for index, row in enumerate(optional_list(record, "attention", where)):
-        at = f"{path}: attention[{index}]"
-        shift, value = _condition_and_value(row, at)
-        statistics = [optional(row, k, float, at) for k in ("mass_on_huge", "entropy", "p_max")]
-        evaluation.attention.append(
-            Attention(shift, value, need_count(row, "layer", at), need_count(row, "head", at), *statistics)
-        )
-    for index, row in enumerate(optional_list(record, "skipped", where)):
-        at = f"{path}: skipped[{index}]"
-        shift, value = _condition_and_value(row, at)
-        told = " × ".join(f"{v:g}" for v in value)
-        evaluation.skipped.append(f"{shift} {told}: {need(row, 'reason', str, at)}")
-    return evaluation
-
-
-def _read_row(row, at: str, evaluation: Evaluation) -> None:
-    shift, value = _condition_and_value(row, at)
-    condition = Condition(shift, value, need_count(row, "points", at), need(row, "metric", str, at))
-    key = (need(row, "predictor", str, at), condition)
-    if key in evaluation.means:
-        raise ReportError(f"{at}: the same predictor, shift, points and metric stand twice")
-    evaluation.means[key] = need(row, "mean", float, at)
-    if row.get("per_position") is not None:
-        evaluation.per_position[key] = need_numbers(row, "per_position", at, condition.points)
-
-
-def read_minimal_pairs(path: Path, suite: str) -> MinimalPairs:
-    record = load_json(path)
-    where = f"{path}:1"
-    check_schema(record, where)
-    asked = MinimalPairs(
-        *(need(record, key, str, where) for key in ("scoring", "precision", "data")),
-        parameters=_optional_parameters(record, where),
-    )
-    for index, row in enumerate(need(record, "rows", list, where)):
-        at = f"{path}: rows[{index}]"
-        if need(row, "metric", str, at) != Paradigm.metric:
-            raise ReportError(f'{at}: "metric" must be "{Paradigm.metric}", found "{row["metric"]}"')
-        key = (need(row, "predictor", str, at), Paradigm(suite, need(row, "paradigm", str, at)))
-        if key in asked.accuracies:
-            raise ReportError(f"{at}: the same predictor and paradigm stand twice")
-        asked.accuracies[key] = need(row, "mean", float, at)
-        if key == (MODEL, Paradigm(suite, "average")):
-            asked.pairs = need_count(row, "items", at)
-    return asked
 
 
 def _read_metrics(path: Path) -> tuple[list[dict], list[dict]]:
@@ -373,7 +174,7 @@ def read_run(path: Path) -> Run:
         training,
         validation,
         read_evaluation(shifts) if shifts.exists() else None,
-        {suite: read_minimal_pairs(file, suite) for suite, file in files.items() if file.exists()},
+        {suite: read_items(file, suite) for suite, file in files.items() if file.exists()},
     )
 
 
@@ -419,15 +220,37 @@ def _cell_of_result(root: Path, experiment: str, where: str, line: dict) -> Cell
 
 def _add_result(cell: Cell, evaluation: str, where: str, line: dict) -> None:
     """One line of results.jsonl; a cell has one for each evaluation."""
-    cell.parameters = _optional_parameters(line, where) or cell.parameters
+    cell.parameters = optional_parameters(line, where) or cell.parameters
     tables = {MODEL: need(line, "metrics", dict, where)}
     baselines = need(line, "baselines", dict, where) if "baselines" in line else {}
     tables |= {predictor: need(baselines, predictor, dict, where) for predictor in baselines}
-    known = cell.means if evaluation == SHIFT_SUITE else cell.accuracies
+    known = cell.means if evaluation == SHIFT_SUITE else cell.items
+    if evaluation == PERPLEXITY_SUITE:
+        options = optional(line, "options", dict, where) or {}
+        cell.first_length = cell.first_length or first_length_of(options.get("lengths"))
     for predictor, table in tables.items():
         for key in table:
             if not key.startswith(TRAINING):
-                known[predictor, _measured(evaluation, key, where)] = need(table, key, float, where)
+                known[predictor, measured_of(evaluation, key, where)] = need(table, key, float, where)
+    if evaluation == SHIFT_SUITE and "counts" in line:
+        for key in need(line, "counts", dict, where):
+            _, trials = need_numbers(line["counts"], key, where, 2)
+            if type(trials) is not int or trials < 1:
+                raise ReportError(f'{where}: counts of "{key}" must be [errors, chances]')
+            cell.trials[condition_of_key(key, where)] = trials
+
+
+_TABLE_FIGURES = ("mean", "interval", "difference", "difference_interval", "ratio", "ratio_low", "ratio_high")
+# Files of earlier versions lack them: they hold no verdict that this report shows.
+_EFFECT_FIGURES = ("effect", "effect_low", "effect_high", "p", "p_adjusted", "p_sign_flip", "detectable")
+_EFFECT_FIGURES += ("centre", "centre_low", "centre_high")
+_TABLE_CHOICES = {
+    "better": ("lower", "higher", ""),
+    "scale": ("log-odds", "log", "plain"),
+    "role": ("counted", "control", "repeat", "description"),
+    "family": ("table", "others"),
+    "unit": ("", "percent", "nats"),
+}
 
 
 def _read_table(path: Path) -> list[dict]:
@@ -441,14 +264,57 @@ def _read_table(path: Path) -> list[dict]:
             need(row, key, str, at)
         need_numbers(row, "seeds", at)
         need_count(row, "steps", at)
-        for key in ("mean", "interval", "difference", "difference_interval", "ratio", "ratio_low", "ratio_high"):
+        for key in (*_TABLE_FIGURES, *(k for k in _EFFECT_FIGURES if k in row)):
             figure = need(row, key, float, at)
             if "interval" in key and figure is not None and figure < 0:
                 raise ReportError(f'{at}: "{key}" is half the width of an interval and must not be negative')
-        evaluation = _evaluation_of(row, at)
+        for key, choices in _TABLE_CHOICES.items():
+            if key in row and need(row, key, str, at) not in choices:
+                raise ReportError(f'{at}: "{key}" must be one of {", ".join(choices)}, found "{row[key]}"')
+        _check_effect(row, at)
+        evaluation = evaluation_of(row, at)
         if evaluation in EVALUATIONS and not row["metric"].startswith(TRAINING):
-            shown.append(row | {"condition": _measured(evaluation, row["metric"], at)})
+            shown.append(row | {"condition": measured_of(evaluation, row["metric"], at)})
     return shown
+
+
+def _check_effect(row: dict, at: str) -> None:
+    """That ratios are no negative numbers, and p-values probabilities."""
+    ratios = ("effect", "effect_low", "effect_high") if row.get("scale") in ("log", "log-odds") else ()
+    for key in ratios:
+        if row.get(key) is not None and row[key] < 0:
+            raise ReportError(f'{at}: "{key}" is a ratio and must not be negative')
+    for key in ("p", "p_adjusted", "p_sign_flip"):
+        if row.get(key) is not None and not 0 <= row[key] <= 1:
+            raise ReportError(f'{at}: "{key}" must be between 0 and 1')
+
+
+def _read_verdicts(path: Path) -> dict:
+    """The counts of comparisons and the primary endpoints of an experiment."""
+    record = load_json(path)
+    where = f"{path}:1"
+    check_schema(record, where)
+    for index, row in enumerate(need(record, "counts", list, where)):
+        at = f"{path}: counts[{index}]"
+        need(row, "score", str, at)
+        for key in ("comparisons", "better", "worse", "equivalent", "not decided"):
+            need_count(row, key, at)
+    for index, row in enumerate(need(record, "endpoints", list, where)):
+        at = f"{path}: endpoints[{index}]"
+        for key in ("name", "variant", "score", "verdict"):
+            need(row, key, str, at)
+        for key in ("better", "scale", "unit"):
+            if need(row, key, str, at) not in _TABLE_CHOICES[key]:
+                raise ReportError(f'{at}: "{key}" must be one of {", ".join(_TABLE_CHOICES[key])}')
+        need_numbers(row, "seeds", at)
+        optional_count(row, "planned", at)
+        for key in ("effect", "effect_low", "effect_high", "p", "p_adjusted", "p_sign_flip", "detectable"):
+            need(row, key, float, at)
+        _check_effect(row, at)
+    for key in ("seeds_planned", "cells", "cells_finished"):
+        optional_count(record, key, where)
+    optional(record, "margin", float, where)
+    return record
 
 
 def _read_experiment(root: Path, name: str, study: Study) -> None:
@@ -457,7 +323,7 @@ def _read_experiment(root: Path, name: str, study: Study) -> None:
     seen: set[tuple[tuple[str, str, int], str]] = set()  # cells with their evaluations
     results = root / "results.jsonl"  # absent until the first cell has finished
     for where, line in load_lines(results) if results.exists() else []:
-        evaluation = _evaluation_of(line, where)
+        evaluation = evaluation_of(line, where)
         if evaluation not in EVALUATIONS:
             continue
         cell = _cell_of_result(root, name, where, line)
@@ -473,6 +339,8 @@ def _read_experiment(root: Path, name: str, study: Study) -> None:
     study.cells.extend(cells.values())
     if (root / "table.json").exists():
         study.tables[name] = _read_table(root / "table.json")
+    if (root / "verdicts.json").exists():
+        study.verdicts[name] = _read_verdicts(root / "verdicts.json")
 
 
 def read_theorems(path: Path) -> list[dict]:
@@ -546,13 +414,16 @@ def _find(root: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _tell_experiments_apart(study: Study) -> None:
-    if len(study.tables.keys() | {c.experiment for c in study.cells}) < 2:
+    if len(study.tables.keys() | study.verdicts.keys() | {c.experiment for c in study.cells}) < 2:
         return
     for cell in study.cells:
         if cell.experiment:
             cell.variant = f"{cell.experiment}: {cell.variant}"
     for experiment, rows in study.tables.items():
         for row in rows:
+            row["variant"] = f"{experiment}: {row['variant']}"
+    for experiment, record in study.verdicts.items():
+        for row in record["endpoints"]:
             row["variant"] = f"{experiment}: {row['variant']}"
 
 

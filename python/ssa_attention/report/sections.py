@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from html import escape
 
 from . import figures
-from .comparison import (
-    METRIC_WORDS,
-    PLACES,
-    REFERENCE,
-    condition_order,
-    primary,
-    setting,
-    shift_title,
-    verdict_kind,
-)
+from .comparison import Effects
+from .evaluations import MODEL, Condition, Item
+from .metrics import PLACES, metric_of
+from .names import REFERENCE, condition_order, order_scores, primary, setting, shift_title, signed
 from .page import Page, legend, panels, table
 from .panel import Axis, layer_colour, metric_axis, palette
-from .reading import MODEL, Cell, Condition, Study, order_scores
-from .statistics import count, plain, summarise, with_interval
+from .reading import Cell, Study
+from .statistics import LOG, PLAIN, count, plain, summarise, with_interval
+from .verdicts import JUDGED, UNDECIDED, Effect
 
-_LINE = "The line is the mean over seeds, the band its 95 % interval; with fewer than 3 seeds each seed is a dot."
+_LINE = (
+    "The line is the mean over seeds on the scale of the comparison (of log-odds or logarithms), the band its 95 % interval; "
+    "with fewer than 3 seeds each seed is a dot."
+)
+_EFFECTS = " Beside it the same test paired by seed: below 1 the score has the lower error, the band is the interval of the ratio."
 _X_TITLES = {
     "sigma": "σ of the inputs",
     "coefficients": "σ of the coefficients",
@@ -76,7 +76,7 @@ def _with_unshifted(cells: list[Cell], shift: str, conditions: list[Condition]) 
 def _position(shift: str, condition: Condition) -> float | str:
     """Where a condition stands on that shift's axis."""
     if shift == "huge":
-        return figures.signed(condition.value)
+        return signed(condition.value)
     if shift == "length":
         return float(condition.points)
     return condition.value[0] if condition.value else 1.0
@@ -98,7 +98,55 @@ def _curve(study: Study, cells: list[Cell], shift: str, conditions: list[Conditi
     )
 
 
-def shifts_section(study: Study, page: Page) -> None:
+def compared(
+    page: Page,
+    name: str,
+    title: str,
+    cells: list[Cell],
+    tests: list[Condition | Item],
+    places: list[float | str],
+    x_title: str,
+    found: Effects,
+    colours: dict[str, str],
+) -> list[str]:
+    """The panel of the effects of tests[i] at places[i], where scores are compared at all."""
+    variant = cells[0].variant
+    curves = [
+        (
+            score,
+            [
+                (at, found[variant, score, t])
+                for at, t in zip(places, tests, strict=True)
+                if (variant, score, t) in found
+            ],
+        )
+        for score in order_scores(c.score for c in cells)
+        if score != REFERENCE
+    ]
+    figure = figures.effects(curves, x_title, colours)
+    if figure is None:
+        return []
+    return [page.panel(f"{name}-ratio", f"{title}: ratio to {REFERENCE}", "paired by seed", figure)]
+
+
+def _drawn(
+    study: Study,
+    page: Page,
+    name: str,
+    title: str,
+    cells: list[Cell],
+    shift: str,
+    conditions: list[Condition],
+    found: Effects,
+) -> list[str]:
+    """A panel of errors and, where scores are compared, one of the effects."""
+    drawn = [page.panel(name, title, seeds(cells), _curve(study, cells, shift, conditions))]
+    places = [_position(shift, c) for c in conditions]
+    x_title = _X_TITLES.get(shift, shift)
+    return drawn + compared(page, name, title, cells, conditions, places, x_title, found, palette(study))
+
+
+def shifts_section(study: Study, found: Effects, page: Page) -> None:
     body, subsections = "", []
     for shift in ("sigma", "coefficients", "length", "both"):
         drawn, shown = [], []
@@ -108,14 +156,14 @@ def shifts_section(study: Study, page: Page) -> None:
                 continue
             conditions = _with_unshifted(cells, shift, conditions)
             shown += conditions
-            drawn.append(page.panel(f"{shift}-{i}", variant, seeds(cells), _curve(study, cells, shift, conditions)))
+            drawn += _drawn(study, page, f"{shift}-{i}", variant, cells, shift, conditions, found)
         if drawn:
             subsections.append((f"shift-{shift}", shift_title(shift)))
             body += (
-                f'<h3 id="shift-{shift}">{shift_title(shift)}</h3><p>{_SHIFT_WORDS[shift]} {_LINE}</p>'
+                f'<h3 id="shift-{shift}">{shift_title(shift)}</h3><p>{_SHIFT_WORDS[shift]} {_LINE}{_EFFECTS}</p>'
                 f"{_legend(study, shown)}{panels(drawn)}"
             )
-    grid = _grid(study, page)
+    grid = _grid(study, found, page)
     if grid:
         subsections.append(("shift-grid", shift_title("grid")))
         body += f'<h3 id="shift-grid">{shift_title("grid")}</h3>{grid}'
@@ -127,16 +175,10 @@ def shifts_section(study: Study, page: Page) -> None:
 _RATIO_BOUNDS = (-math.log10(4), math.log10(4))
 
 
-def _grid(study: Study, page: Page) -> str:
+def _grid(study: Study, found: Effects, page: Page) -> str:
     """Two shifts at once: a map of each score's error, and of its ratio to the reference."""
     body = ""
     colours = palette(study)
-    same = {
-        (r["variant"], r["score"], r["condition"])
-        for rows in study.tables.values()
-        for r in rows
-        if verdict_kind(r) == "same"
-    }
     for i, variant, cells in numbered(study):
         conditions = _conditions(cells, "grid")
         if not conditions:
@@ -160,28 +202,17 @@ def _grid(study: Study, page: Page) -> str:
             for s in means
         ]
         for score in [s for s in means if s != REFERENCE and REFERENCE in means]:
-            ratio = {
-                v: means[score][v] / base if base and means[score][v] is not None else None
-                for v, base in means[REFERENCE].items()
-            }
-            unsure = {c.value for c in conditions if (variant, score, c) in same}
+            ratios = {c.value: found.get((variant, score, c)) for c in conditions}
             drawn.append(
-                _grid_panel(
-                    page,
-                    f"grid-{i}-{score}-ratio",
-                    f"{variant}: {score} ÷ {REFERENCE}",
-                    f"below 1: {score} has the lower error",
-                    ratio,
-                    [colours[score], "#ffffff", colours[REFERENCE]],
-                    _RATIO_BOUNDS,
-                    unsure,
+                _ratio_panel(
+                    page, f"grid-{i}-{score}-ratio", f"{variant}: {score} ÷ {REFERENCE}", ratios, score, colours
                 )
             )
         body += panels(drawn)
     if body:
         body = (
-            f"<p>{_SHIFT_WORDS['grid']} Means over seeds. The maps of the ratio are coloured by the winner; "
-            f"≈ marks cells without a measurable difference.</p>{body}"
+            f"<p>{_SHIFT_WORDS['grid']} Means over seeds. The maps of the ratio have the winner's "
+            f"colour; cells without a verdict are grey.</p>{body}"
         )
     return body
 
@@ -194,33 +225,46 @@ def _grid_panel(
     values: dict[tuple[float, ...], float | None],
     colours: list[str],
     bounds: tuple[float, float],
-    unsure=frozenset(),
 ) -> str:
     x, y = (sorted({v[k] for v in values}) for k in (0, 1))
     rows = [[values.get((a, b)) for a in x] for b in y]
     z = [[math.log10(v) if v else None for v in row] for row in rows]
-    text = [
-        ["" if v is None else plain(v, 2) + (" ≈" if (a, b) in unsure else "") for a, v in zip(x, row, strict=True)]
-        for b, row in zip(y, rows, strict=True)
-    ]
+    text = [["" if v is None else plain(v, 2) for v in row] for row in rows]
     figure = figures.heatmap(x, y, z, text, _X_TITLES["sigma"], _X_TITLES["coefficients"], colours, bounds)
     return page.panel(name, title, note, figure)
 
 
-def huge_section(study: Study, page: Page) -> None:
+def _ratio_panel(
+    page: Page,
+    name: str,
+    title: str,
+    ratios: dict[tuple[float, ...], Effect | None],
+    score: str,
+    colours: dict[str, str],
+) -> str:
+    """Effects over two shifts at once: coloured where there is a verdict, else grey."""
+    x, y = (sorted({v[k] for v in ratios}) for k in (0, 1))
+    rows = [[ratios.get((a, b)) for a in x] for b in y]
+    z = [
+        [math.log10(e.effect) if e and e.effect and e.kind in JUDGED and e.kind != UNDECIDED else None for e in row]
+        for row in rows
+    ]
+    text = [["" if e is None or e.effect is None else plain(e.effect, 2) for e in row] for row in rows]
+    scale = [colours[score], "#ffffff", colours[REFERENCE]]
+    figure = figures.heatmap(x, y, z, text, _X_TITLES["sigma"], _X_TITLES["coefficients"], scale, _RATIO_BOUNDS)
+    return page.panel(name, title, f"below 1: {score} has the lower error; grey: no verdict", figure)
+
+
+def huge_section(study: Study, found: Effects, page: Page) -> None:
     body, shown = "", []
     for i, variant, cells in numbered(study):
-        found = _conditions(cells, "huge")
+        tested = _conditions(cells, "huge")
         drawn = []
         for suffix, words in PLACES.items():
-            conditions = [c for c in found if c.metric.endswith(suffix)]
+            conditions = [c for c in tested if c.metric.endswith(suffix)]
             if conditions:
-                drawn.append(
-                    page.panel(
-                        f"huge-{i}{suffix}", words.capitalize(), seeds(cells), _curve(study, cells, "huge", conditions)
-                    )
-                )
-        shown += found
+                drawn += _drawn(study, page, f"huge-{i}{suffix}", words.capitalize(), cells, "huge", conditions, found)
+        shown += tested
         if drawn:
             body += f'<h3 id="huge-{i}">{escape(variant)}</h3>{panels(drawn)}'
     if body:
@@ -387,25 +431,27 @@ def training_section(study: Study, page: Page) -> None:
     body = ""
     for i, variant, cells in numbered(study):
         validation = dict.fromkeys(n for c in cells if c.run for line in c.run.validation for n in line["validation"])
-        wanted = [("training-loss", "Training loss", lambda line: line["loss"], False, Axis("loss", log=True))]
+        loss = Axis("loss", log=True)
+        wanted = [("training-loss", "Training loss", lambda line: line["loss"], False, loss, LOG)]
         for name in validation:
             metric = validation_metric(cells[0].task, name)
-            axis = Axis("loss", log=True) if name == "loss" else metric_axis(metric)
+            # Without the number of tests a share of 0 has no place on the scale of log-odds.
+            axis = loss if name == "loss" else replace(metric_axis(metric), log=False)
             wanted.append(
                 (
                     f"validation-{name}",
-                    f"Validation: {METRIC_WORDS.get(metric, metric)}",
+                    f"Validation: {metric_of(metric).words}",
                     lambda line, n=name: line["validation"][n],
                     True,
                     axis,
+                    LOG if name == "loss" else PLAIN,
                 )
             )
-        wanted.append(
-            ("gradient-norm", "Gradient norm", lambda line: line["gradient_norm"], False, Axis("norm", log=True))
-        )
+        norm = Axis("norm", log=True)
+        wanted.append(("gradient-norm", "Gradient norm", lambda line: line["gradient_norm"], False, norm, LOG))
         drawn = []
-        for name, title, read, held_out, axis in wanted:
-            figure = figures.over_steps(cells, read, held_out, axis, colours)
+        for name, title, read, held_out, axis, scale in wanted:
+            figure = figures.over_steps(cells, read, held_out, axis, colours, scale)
             if figure is not None:
                 drawn.append(page.panel(f"{name}-{i}", title, seeds([c for c in cells if c.run]), figure))
         if drawn:
@@ -415,63 +461,3 @@ def training_section(study: Study, page: Page) -> None:
         if any(c.task.startswith("icl-") for c in study.cells):
             lead += " A loss of in-context learning that steps up is the curriculum: sequences grow."
         page.section("training", "Training", f"<p>{lead}</p>" + legend(scores_key(study)) + body)
-
-
-_THEOREM_TITLES = {"magnification": "All scores magnified", "disproportion": "One score grows alone"}
-_THEOREM_WORDS = {
-    "magnification": "All scores are multiplied by λ. Softmax: the mass beside the largest score vanishes "
-    "exponentially. SSA: it tends to a constant against positive scores, and falls like a power of λ against zero "
-    "and negative ones.",
-    "disproportion": "One score t grows and the others stay. Softmax: the mass beside it falls like e<sup>−t</sup>. "
-    "SSA: like t<sup>−n</sup>.",
-}
-
-
-def theorems_section(study: Study, page: Page) -> None:
-    if not study.theorems:
-        return
-    colours = palette(study)
-    body, subsections = "", []
-    for theorem in dict.fromkeys(t["theorem"] for t in study.theorems):
-        entries = [t for t in study.theorems if t["theorem"] == theorem]
-        title, words = _THEOREM_TITLES.get(theorem, theorem), _THEOREM_WORDS.get(theorem, "")
-        groups = dict.fromkeys((t["case"], t["axis"]) for t in entries)
-        drawn = [
-            page.panel(
-                f"theorem-{theorem}-{k}",
-                case.capitalize(),
-                "log axis: a power law is a line" if axis == "log" else "linear axis: an exponential is a line",
-                figures.theorem([t for t in entries if (t["case"], t["axis"]) == (case, axis)], colours),
-            )
-            for k, (case, axis) in enumerate(groups)
-        ]
-        anchor = page.identifier(f"theorem-{theorem}")
-        subsections.append((anchor, title))
-        body += f'<h3 id="{anchor}">{escape(title)}</h3><p>{words}</p>{panels(drawn)}{_slopes(entries)}'
-    lead = (
-        "<p>How fast the attention mass beside the largest score vanishes, computed in double precision (dots), "
-        "and the slope that the theory predicts for the far end (dashes).</p>"
-    )
-    used = {s: colours[s] for s in order_scores(t["score"] for t in study.theorems)}
-    page.section("theorems", "The two theorems", lead + legend(used) + body, subsections)
-
-
-def _slopes(entries: list[dict]) -> str:
-    head = [f"<th scope=col>{h}</th>" for h in ("Case and score", "Slope per", "Fitted", "Predicted")]
-    rows = []
-    for t in entries:
-        unit = "log x" if t["axis"] == "log" else "x"
-        rows.append(
-            f"<tr><th scope=row>{escape(t['case'])}: {escape(t['score'])}{_parameters(t)}</th><td>{unit}</td>"
-            f"<td>{_slope(t['fitted_slope'])}</td><td>{_slope(t['predicted_slope'])}</td></tr>"
-        )
-    return f"<details><summary>Slopes, fitted and predicted</summary>{table(head, rows)}</details>"
-
-
-def _slope(slope: float | None) -> str:
-    return "not finite" if slope is None else f"{round(slope, 4) + 0.0:.4f}".replace("-", "−")
-
-
-def _parameters(theorem: dict) -> str:
-    told = ", ".join(f"{k} = {plain(v)}" for k, v in (theorem.get("params") or {}).items())
-    return f" <small>({escape(told)})</small>" if told else ""

@@ -1,13 +1,18 @@
-"""Means over seeds with their 95 % intervals, and numbers as people read them."""
+"""Means over seeds with their 95 % intervals on the scale of their metric, and numbers as people read them.
+
+The definitions are those of `ssa reproduce` (src/experiment); verdicts come from its files alone.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 CONFIDENCE = 0.95
 MIN_SEEDS = 3  # below that neither a band is drawn nor a verdict given
+PLAIN, LOG, LOG_ODDS = "plain", "log", "log-odds"
 
 
 def _two_sided(t: float, degrees: int) -> float:
@@ -37,28 +42,74 @@ def t_quantile(degrees: int) -> float:
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean over seeds; `interval` is the half width of its 95 % interval (None below two seeds)."""
+    """The centre of values of seeds and the ends of its 95 % interval (None below two seeds), in the values' unit."""
 
     mean: float | None
-    interval: float | None
+    low: float | None
+    high: float | None
     values: tuple[float | None, ...]
+    scale: str = PLAIN
 
     @property
     def seeds(self) -> int:
         return len(self.values)
 
+    @property
+    def interval(self) -> float | None:
+        """Half width, of the plain scale."""
+        return None if self.mean is None or self.high is None else self.high - self.mean
 
-def summarise(values) -> Summary:
-    """A value that is not finite (None) makes the mean None: a diverged seed is never left out silently."""
+
+def to_scale(value: float | None, scale: str, trials: int | None = None) -> float | None:
+    """A value on its scale; None where it has no place there.
+
+    Log-odds of k wrong ones of N are Jeffreys': log((k + ½)/(N − k + ½)), finite for k = 0 and k = N. Without N only
+    shares strictly between 0 and 1 have a place.
+    """
+    if value is None or scale == PLAIN:
+        return value
+    if scale == LOG:
+        return math.log(value) if value > 0 else None
+    if not 0 <= value <= 1:
+        return None
+    if trials:
+        return math.log(value * trials + 0.5) - math.log((1 - value) * trials + 0.5)
+    return math.log(value) - math.log1p(-value) if 0 < value < 1 else None
+
+
+def from_scale(value: float, scale: str) -> float:
+    if scale == PLAIN:
+        return value
+    if scale == LOG:
+        return math.exp(min(value, 700.0))
+    return 1 / (1 + math.exp(-value)) if value > -700 else 0.0
+
+
+def mean_and_half_width(values: Sequence[float]) -> tuple[float, float | None]:
+    """Of at least one value: the mean and half of its 95 % interval's width, None of a single value."""
+    mean = math.fsum(values) / len(values)
+    if len(values) < 2:
+        return mean, None
+    variance = math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1)
+    return mean, t_quantile(len(values) - 1) * math.sqrt(variance / len(values))
+
+
+def summarise(
+    values: Iterable[float | None], scale: str = PLAIN, trials: Iterable[int | None] | None = None
+) -> Summary:
+    """Of seeds: mean and interval on the scale, taken back. trials: the N of each share, for log-odds.
+
+    A value that is not finite (None), or has no place on the scale, makes all None: a diverged seed is never left out
+    silently.
+    """
     values = tuple(values)
-    if not values or any(v is None for v in values):
-        return Summary(None, None, values)
-    count = len(values)
-    mean = math.fsum(values) / count
-    if count < 2:
-        return Summary(mean, None, values)
-    variance = math.fsum((v - mean) ** 2 for v in values) / (count - 1)
-    return Summary(mean, t_quantile(count - 1) * math.sqrt(variance / count), values)
+    counts = tuple(trials) if trials is not None else (None,) * len(values)
+    placed = [to_scale(v, scale, n) for v, n in zip(values, counts, strict=True)]
+    if not placed or None in placed:
+        return Summary(None, None, None, values, scale)
+    mean, half = mean_and_half_width(placed)
+    low, high = (None, None) if half is None else (from_scale(mean + sign * half, scale) for sign in (-1, 1))
+    return Summary(from_scale(mean, scale), low, high, values, scale)
 
 
 def plain(number: float | None, digits: int = 3) -> str:
@@ -102,3 +153,13 @@ def with_interval(mean: float | None, interval: float | None, scale: float = 1.0
     if decimals > 6:
         return f"{plus}{plain(mean)} ± {plain(interval, 2)}"
     return f"{plus}{_grouped(mean, decimals)} ± {_grouped(interval, decimals)}"
+
+
+def told(summary: Summary, multiplier: float = 1.0, digits: int = 3) -> str:
+    """mean ± half width on the plain scale; elsewhere, where intervals are not symmetric, centre [low, high]."""
+    if summary.mean is None or summary.scale == PLAIN:
+        return with_interval(summary.mean, summary.interval, multiplier)
+    centre = plain(summary.mean * multiplier, digits)
+    if summary.low is None:
+        return centre
+    return f"{centre} [{plain(summary.low * multiplier, digits)}, {plain(summary.high * multiplier, digits)}]"
