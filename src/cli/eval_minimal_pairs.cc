@@ -65,7 +65,7 @@ std::vector<ParadigmResult> results_of(const PairArguments& arguments, const Pai
     return evaluate_minimal_pairs(model, *tokenizer, longest, paradigms, *suite.score, rounding,
                                   report);
   }
-  const auto tokenizer = read_task_tokenizer(config);
+  const auto tokenizer = arguments.language->read_tokenizer(config);
   const EndToken end = find_end_token(*tokenizer, arguments.language->end_token);
   return evaluate_minimal_pairs(model, *tokenizer, end.id, longest, paradigms, rounding, report);
 }
@@ -174,6 +174,8 @@ Json evaluate(const PairArguments& arguments, const PairSuite& suite, const Conf
   std::ranges::sort(files);
   return {{"scoring", suite.scoring},
           {"precision", arguments.language->precision},
+          // Whole sentences of masked language models are encoded as in training: found.
+          {"special_tokens", suite.score ? "found" : arguments.language->special_tokens},
           {"data", hash_files(files)},
           {"chance", 50},
           {"majority", 50},

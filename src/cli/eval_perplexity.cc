@@ -116,7 +116,7 @@ MeasuredText measure(const PerplexityArguments& arguments, const fs::path& file,
 
 Json evaluate(const PerplexityArguments& arguments, const Config& config, Model& model) {
   using Clock = std::chrono::steady_clock;
-  const auto tokenizer = read_task_tokenizer(config);
+  const auto tokenizer = arguments.language->read_tokenizer(config);
   const EndToken end = find_end_token(*tokenizer, arguments.language->end_token);
   std::vector<WindowOptions> windows = windows_of(arguments, config);
   const std::vector<fs::path> files = files_of(arguments);
@@ -165,6 +165,7 @@ Json evaluate(const PerplexityArguments& arguments, const Config& config, Model&
           {"stride", arguments.stride},
           {"begin", end.token},
           {"precision", arguments.language->precision},
+          {"special_tokens", arguments.language->special_tokens},
           {"chance", config.model.vocabulary},
           {"seconds", seconds.count()},
           {"data", hash_files(files)},

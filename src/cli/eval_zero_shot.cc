@@ -112,7 +112,7 @@ void print_result(const ChoiceResult& result, const Json& rows) {
 
 Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& model) {
   using Clock = std::chrono::steady_clock;
-  const auto tokenizer = read_task_tokenizer(config);
+  const auto tokenizer = arguments.language->read_tokenizer(config);
   const EndToken end = find_end_token(*tokenizer, arguments.language->end_token);
   const Autocast autocast(choice_named<Precision>("--precision", arguments.language->precision));
   std::vector<std::string> missing;
@@ -156,6 +156,7 @@ Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& mod
   return {{"data", hash_files(files)},
           {"begin", end.token},
           {"precision", arguments.language->precision},
+          {"special_tokens", arguments.language->special_tokens},
           {"seconds", seconds.count()},
           {"missing", missing},
           {"tasks", of_tasks},

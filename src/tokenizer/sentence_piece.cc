@@ -7,6 +7,7 @@
 
 #include "files/byte_stream.h"
 #include "ssa/check.h"
+#include "tokenizer/sentence_piece_check.h"
 #include "tokenizer/sentence_piece_module/model.h"
 #include "tokenizer/unicode.h"
 
@@ -34,11 +35,18 @@ ReadSentencePiece* load_module() {
 
 SentencePieceTokenizer::SentencePieceTokenizer(const std::filesystem::path& file) {
   static ReadSentencePiece* const read = load_module();
-  model_.reset(read(read_bytes(file)));
-  if (model_ == nullptr) {
-    throw std::runtime_error(
-        fmt::format("{}: is not a model of SentencePiece, or a damaged one", file.string()));
+  const std::string bytes = read_bytes(file);
+  const auto refuse = [&](std::string_view reason) {
+    throw std::runtime_error(fmt::format("{}: is not a model of SentencePiece, or a damaged one{}",
+                                         file.string(), reason));
+  };
+  try {
+    check_sentence_piece(bytes);
+  } catch (const std::invalid_argument& error) {
+    refuse(fmt::format(" ({})", error.what()));
   }
+  model_.reset(read(bytes));
+  if (model_ == nullptr) refuse("");
 }
 
 SentencePieceTokenizer::~SentencePieceTokenizer() = default;

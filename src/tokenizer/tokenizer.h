@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/byte_pairs.h"
+#include "tokenizer/token_id.h"
 
 namespace ssa {
 
@@ -21,14 +21,16 @@ class Tokenizer {
   /// The ids that the tokenizer's own library gives. Of byte-level BPE: special tokens written in
   /// the text are found, and the file's own stand around it if `add_special_tokens`. SentencePiece
   /// does neither. Throws std::invalid_argument naming the byte that is not valid UTF-8.
-  virtual std::vector<TokenId> encode(std::string_view text, bool add_special_tokens) const = 0;
+  virtual std::vector<TokenId> encode(std::string_view text,
+                                      bool add_special_tokens = true) const = 0;
 
   /// All of `text` as text: no special token is put around it, and one that is written in it
   /// becomes the ids of its letters.
   virtual std::vector<TokenId> encode_ordinary(std::string_view text) const = 0;
 
   /// Throws std::invalid_argument naming an id that the vocabulary does not have.
-  virtual std::string decode(std::span<const TokenId> ids, bool skip_special_tokens) const = 0;
+  virtual std::string decode(std::span<const TokenId> ids,
+                             bool skip_special_tokens = true) const = 0;
 
   /// The id of a token in the vocabulary's spelling.
   virtual std::optional<TokenId> find(std::string_view token) const = 0;
@@ -44,6 +46,10 @@ class Tokenizer {
 /// std::runtime_error naming the file and what is wrong with it.
 std::unique_ptr<Tokenizer> read_tokenizer(const std::filesystem::path& file,
                                           const std::filesystem::path& merges = {});
+
+/// The same tokenizer, but for encode_ordinary(): it finds special tokens that are written in the
+/// text, as encode() does.
+std::unique_ptr<Tokenizer> find_special_tokens(std::unique_ptr<Tokenizer> tokenizer);
 
 /// A short name for what such a tokenizer is, wherever its files lie and whatever they are called.
 std::string hash_tokenizer(const std::filesystem::path& file,
