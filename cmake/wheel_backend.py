@@ -7,7 +7,7 @@ Only where there is none (or one that is too old) does pip fetch torch to build 
 
 import torch_wheel
 from scikit_build_core import build as backend
-from scikit_build_core.build import *  # noqa: F403  the hooks that need nothing of torch
+from scikit_build_core.build import *
 
 
 def _with_torch(requirements):

@@ -254,6 +254,14 @@ def test_sentencepiece_training(ssa, tmp_path, monkeypatch, kind):
         assert model.decode(model.encode(text)) == text
 
 
+def test_training_by_the_python_of_the_build(ssa, monkeypatch):
+    """Without any variable, and with nothing called python3 on the path."""
+    for name in ("SSA_PYTHON", "PYTHONPATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", "/absent")
+    assert "--least-frequency" in ssa("tokenizer", "train", "--help").stdout
+
+
 def test_training_is_the_python_modules(ssa, monkeypatch):
     monkeypatch.setenv("SSA_PYTHON", sys.executable)
     assert "--least-frequency" in ssa("tokenizer", "train", "--help").stdout
