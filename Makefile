@@ -7,7 +7,7 @@ JOBS := $(shell nproc)
 DEMO := runs/quick
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test sanitize bench setup build lint docs clean
+.PHONY: help demo test sanitize bench setup build wheel lint docs clean
 
 help:
 	@printf '%s\n' \
@@ -16,9 +16,10 @@ help:
 	  'make sanitize  kernel tests under the address, undefined-behaviour and thread sanitizers' \
 	  'make bench  time the kernels against PyTorch (half an hour; wants an idle machine)' \
 	  'make build  install what building needs and build everything' \
+	  'make wheel  the Python package as a wheel for the torch of .venv, in dist/' \
 	  'make lint   clang-format, clang-tidy and ruff over the sources' \
 	  'make docs  build the documentation site into build/docs' \
-  'make clean  remove build/ (keeps .venv and runs/)'
+	  'make clean  remove build/ (keeps .venv and runs/)'
 
 setup:
 	@scripts/setup build
@@ -26,7 +27,9 @@ setup:
 build: setup
 	@scripts/build $(PRESET)
 
-demo: build
+# Builds what it runs, no tests.
+demo: setup
+	@scripts/build $(PRESET) ssa
 	@echo '[demo] training softmax and SSA on the in-context tasks (at most 10 minutes on 2 cores)'
 	$(SSA) reproduce configs/experiments/quick.toml --out $(DEMO)
 	$(SSA) theory --json $(DEMO)/theory.json
@@ -50,6 +53,9 @@ bench:
 	@echo '[bench] kernel tests first: no figures of wrong kernels'
 	ctest --test-dir $(BUILD) -R '^kernels\.' -j $(JOBS) --output-on-failure --no-tests=error
 	PYTHONPATH=$(BUILD)/python $(PYTHON) bench/attention.py --out bench/results.json --markdown docs/kernels.md
+
+wheel: setup
+	@scripts/wheel
 
 lint:
 	@scripts/setup test

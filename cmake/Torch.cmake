@@ -3,8 +3,8 @@
 #   ssa_use_torch(target)  links torch and reuses that header.
 include(LibTorch)
 
-file(WRITE "${CMAKE_BINARY_DIR}/torch_headers.cc" "// Holds the precompiled header, nothing else.\n")
-add_library(ssa_torch_headers OBJECT "${CMAKE_BINARY_DIR}/torch_headers.cc")
+file(WRITE "${PROJECT_BINARY_DIR}/torch_headers.cc" "// Holds the precompiled header, nothing else.\n")
+add_library(ssa_torch_headers OBJECT "${PROJECT_BINARY_DIR}/torch_headers.cc")
 target_link_libraries(ssa_torch_headers PRIVATE ssa_libtorch)
 target_precompile_headers(ssa_torch_headers PRIVATE <torch/torch.h> <torch/library.h>)
 

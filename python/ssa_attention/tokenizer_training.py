@@ -14,6 +14,11 @@ import re
 import sys
 from pathlib import Path
 
+from ._extras import require
+
+require("tokenizers", "tokenizer")
+
+# isort: split
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from .files import write_bytes
@@ -120,6 +125,7 @@ def train_sentencepiece(texts, kind: str, vocabulary: int, lowercase: bool) -> b
     """A SentencePiece model of at most `vocabulary` pieces: <unk>, <s>, </s>, <pad> (ids 0 to 3), the 256 bytes for
     characters that have no piece, and pieces of the text (of its NFKC form). ValueError with the library's words."""
     # Here, because byte-level BPE does without the library.
+    require("sentencepiece", "tokenizer")
     import sentencepiece
 
     model = io.BytesIO()
@@ -149,6 +155,7 @@ def make(options: argparse.Namespace) -> tuple[bytes, int, list[str]]:
         text = TrainingText(options.texts)
         tokenizer = train(text, options.vocabulary, options.lowercase, options.least_frequency or 2)
         return tokenizer.to_str(pretty=True).encode(), tokenizer.get_vocab_size(), text.notes()
+    require("sentencepiece", "tokenizer")
     import sentencepiece
 
     text = TrainingText(options.texts, RESERVED)

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "config/version.h"
 #include "files/json.h"
 #include "files/lines.h"
 #include "files/terminal.h"
@@ -189,10 +190,19 @@ except ModuleNotFoundError as error:
 sys.exit(main())
 )";
 
+/// The Python that SSA_PYTHON in the environment names, else the one that this was built with (and
+/// the package built with it, where the environment names none), else python3.
+std::string choose_python() {
+  if (const char* chosen = std::getenv("SSA_PYTHON")) return chosen;
+  const std::string python(build_python());
+  if (access(python.c_str(), X_OK) != 0) return "python3";
+  setenv("PYTHONPATH", std::string(build_python_package()).c_str(), 0);
+  return python;
+}
+
 /// Training is the work of PyPI `tokenizers`: this process becomes the Python module that calls it.
 void train(const std::vector<std::string>& arguments) {
-  const char* chosen = std::getenv("SSA_PYTHON");
-  const std::string python = chosen == nullptr ? "python3" : chosen;
+  const std::string python = choose_python();
   std::vector<std::string> command = {python, "-c", kTraining};
   command.insert(command.end(), arguments.begin(), arguments.end());
   std::vector<char*> words;

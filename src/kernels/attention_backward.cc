@@ -415,6 +415,7 @@ void attention_backward(const AttentionArgs<float>& args, const View4<const floa
                         const float* lse, const View4<const float>& d_out, const float* d_lse,
                         const AttentionGradients<float>& gradients, const Parallel& parallel) {
   check_args(args);
+  check_backward_inputs(args, out.data, lse, d_out.data);
   choose_target();
   run_backward(args, out, lse, d_out, d_lse, gradients, parallel);
 }
@@ -423,6 +424,7 @@ void attention_backward(const AttentionArgs<BFloat16>& args, const View4<const B
                         const float* lse, const View4<const BFloat16>& d_out, const float* d_lse,
                         const AttentionGradients<BFloat16>& gradients, const Parallel& parallel) {
   check_args(args);
+  check_backward_inputs(args, out.data, lse, d_out.data);
   if (!has_bfloat16_products()) {
     return widened_backward(args, out, lse, d_out, d_lse, gradients, parallel);
   }

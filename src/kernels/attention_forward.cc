@@ -125,6 +125,7 @@ void general_forward(const AttentionArgs<T>& args, const View4<T>& out, float* l
 void attention_forward(const AttentionArgs<float>& args, const View4<float>& out, float* lse,
                        const Parallel& parallel) {
   check_args(args);
+  check_results(args, out.data, lse);
   if (is_decoding(args)) return decode(args, out, lse, parallel);
   choose_target();
   general_forward(args, out, lse, parallel);
@@ -133,6 +134,7 @@ void attention_forward(const AttentionArgs<float>& args, const View4<float>& out
 void attention_forward(const AttentionArgs<BFloat16>& args, const View4<BFloat16>& out, float* lse,
                        const Parallel& parallel) {
   check_args(args);
+  check_results(args, out.data, lse);
   if (is_decoding(args)) return decode(args, out, lse, parallel);
   if (!has_bfloat16_products()) return widened_forward(args, out, lse, parallel);
   general_forward(args, out, lse, parallel);

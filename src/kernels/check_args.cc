@@ -52,14 +52,11 @@ void check_sizes(const AttentionArgs<T>& args) {
 
 template <class T>
 void check_data(const AttentionArgs<T>& args) {
-  const auto given = [](const char* name, const View4<const T>& view, std::int64_t elements) {
-    SSA_CHECK(view.data != nullptr || elements == 0, "attention: " << name << " has no data");
-  };
   const std::int64_t queries = args.batch * args.query_heads * args.query_length;
   const std::int64_t keys = args.batch * args.kv_heads * args.key_length;
-  given("query", args.query, queries * args.qk_dim);
-  given("key", args.key, keys * args.qk_dim);
-  given("value", args.value, keys * args.v_dim);
+  check_given("attention: query", args.query.data, queries * args.qk_dim);
+  check_given("attention: key", args.key.data, keys * args.qk_dim);
+  check_given("attention: value", args.value.data, keys * args.v_dim);
   if (args.key_lengths == nullptr) return;
   for (std::int64_t b = 0; b < args.batch; ++b) {
     SSA_CHECK(args.key_lengths[b] >= 0 && args.key_lengths[b] <= args.key_length,
@@ -110,8 +107,34 @@ const ScoreInfo& check_args(const AttentionArgs<T>& args) {
   return score;
 }
 
+void check_given(const char* what, const void* data, std::int64_t elements) {
+  SSA_CHECK(data != nullptr || elements == 0, what << " has no data");
+}
+
+template <class T>
+void check_results(const AttentionArgs<T>& args, const void* out, const void* lse) {
+  const std::int64_t rows = args.batch * args.query_heads * args.query_length;
+  check_given("attention: out", out, rows * args.v_dim);
+  check_given("attention: lse", lse, rows);
+}
+
+template <class T>
+void check_backward_inputs(const AttentionArgs<T>& args, const void* out, const void* lse,
+                           const void* d_out) {
+  check_results(args, out, lse);
+  check_given("attention: d_out", d_out,
+              args.batch * args.query_heads * args.query_length * args.v_dim);
+}
+
 template const ScoreInfo& check_args(const AttentionArgs<float>& args);
 template const ScoreInfo& check_args(const AttentionArgs<BFloat16>& args);
 template const ScoreInfo& check_args(const AttentionArgs<double>& args);
+template void check_results(const AttentionArgs<float>&, const void*, const void*);
+template void check_results(const AttentionArgs<BFloat16>&, const void*, const void*);
+template void check_results(const AttentionArgs<double>&, const void*, const void*);
+template void check_backward_inputs(const AttentionArgs<float>&, const void*, const void*,
+                                    const void*);
+template void check_backward_inputs(const AttentionArgs<BFloat16>&, const void*, const void*,
+                                    const void*);
 
 }  // namespace ssa

@@ -83,6 +83,7 @@ void slope_bfloat16(const float* d_out, BFloat16* d_x, std::int64_t first, std::
 SSA_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "kernels/check_args.h"
 #include "kernels/row_parts.h"
 
 namespace ssa {
@@ -95,6 +96,7 @@ HWY_EXPORT(slope_bfloat16);
 void dropout_add_forward(const float* x, const float* residual, float* out, std::int64_t rows,
                          std::int64_t columns, double p, std::uint64_t seed,
                          const Parallel& parallel) {
+  check_given("dropout_add_forward: out", out, rows * columns);
   in_row_parts(rows, parallel, [&](std::int64_t first, std::int64_t count) {
     HWY_DYNAMIC_DISPATCH(add_float)(x, residual, out, first, count, columns, p, seed);
   });
@@ -103,6 +105,7 @@ void dropout_add_forward(const float* x, const float* residual, float* out, std:
 void dropout_add_forward(const BFloat16* x, const float* residual, float* out, std::int64_t rows,
                          std::int64_t columns, double p, std::uint64_t seed,
                          const Parallel& parallel) {
+  check_given("dropout_add_forward: out", out, rows * columns);
   in_row_parts(rows, parallel, [&](std::int64_t first, std::int64_t count) {
     HWY_DYNAMIC_DISPATCH(add_bfloat16)(x, residual, out, first, count, columns, p, seed);
   });
@@ -110,6 +113,7 @@ void dropout_add_forward(const BFloat16* x, const float* residual, float* out, s
 
 void dropout_add_backward(const float* d_out, float* d_x, std::int64_t rows, std::int64_t columns,
                           double p, std::uint64_t seed, const Parallel& parallel) {
+  check_given("dropout_add_backward: d_x", d_x, rows * columns);
   in_row_parts(rows, parallel, [&](std::int64_t first, std::int64_t count) {
     HWY_DYNAMIC_DISPATCH(slope_float)(d_out, d_x, first, count, columns, p, seed);
   });
@@ -118,6 +122,7 @@ void dropout_add_backward(const float* d_out, float* d_x, std::int64_t rows, std
 void dropout_add_backward(const float* d_out, BFloat16* d_x, std::int64_t rows,
                           std::int64_t columns, double p, std::uint64_t seed,
                           const Parallel& parallel) {
+  check_given("dropout_add_backward: d_x", d_x, rows * columns);
   in_row_parts(rows, parallel, [&](std::int64_t first, std::int64_t count) {
     HWY_DYNAMIC_DISPATCH(slope_bfloat16)(d_out, d_x, first, count, columns, p, seed);
   });

@@ -87,6 +87,7 @@ void gelu_slope_rows(const float* x, const float* bias, const float* d_out, floa
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "kernels/check_args.h"
 #include "kernels/row_parts.h"
 
 namespace ssa {
@@ -96,6 +97,7 @@ HWY_EXPORT(gelu_slope_rows);
 
 void bias_gelu_forward(const float* x, const float* bias, float* out, std::int64_t rows,
                        std::int64_t columns, const Parallel& parallel) {
+  check_given("bias_gelu_forward: out", out, rows * columns);
   in_row_parts(rows, parallel, [&](std::int64_t first, std::int64_t count) {
     const std::int64_t at = first * columns;
     HWY_DYNAMIC_DISPATCH(gelu_rows)(x + at, bias, out + at, count, columns);
@@ -104,6 +106,7 @@ void bias_gelu_forward(const float* x, const float* bias, float* out, std::int64
 
 void bias_gelu_backward(const float* x, const float* bias, const float* d_out, float* d_x,
                         std::int64_t rows, std::int64_t columns, const Parallel& parallel) {
+  check_given("bias_gelu_backward: d_x", d_x, rows * columns);
   in_row_parts(rows, parallel, [&](std::int64_t first, std::int64_t count) {
     const std::int64_t at = first * columns;
     HWY_DYNAMIC_DISPATCH(gelu_slope_rows)(x + at, bias, d_out + at, d_x + at, count, columns);

@@ -74,6 +74,13 @@ void merge(const AttentionProblem<ScoreType<T>>& problem, std::span<const Attent
   using S = ScoreType<T>;
   check_merge(problem);
   SSA_CHECK(!parts.empty(), "merge: parts must not be empty");
+  const std::int64_t rows = problem.batch * problem.query_heads * problem.query_length;
+  check_given("merge: out", out.data, rows * problem.v_dim);
+  check_given("merge: lse", lse, rows);
+  for (const AttentionPart<T>& part : parts) {
+    check_given("merge: a part's out", part.out.data, rows * problem.v_dim);
+    check_given("merge: a part's lse", part.lse, rows);
+  }
   parallel.run(problem.batch * problem.query_heads, [&](std::int64_t at) {
     const std::int64_t b = at / problem.query_heads, h = at % problem.query_heads;
     const S sink = sink_of(problem, h);

@@ -270,6 +270,7 @@ void for_score(std::string_view name, F&& f) {
 template <class T>
 void plain_forward(const AttentionArgs<T>& args, const View4<T>& out, T* lse) {
   check_args(args);
+  check_results(args, out.data, lse);
   for_score(args.score, [&](auto score) {
     for (const Part<T>& part : parts_of(args)) {
       plain_forward_of<decltype(score)>(part.args, part.queries(out), part.rows(lse));

@@ -109,11 +109,11 @@ thread_local bool ThreadPool::inside_ = false;
 
 }  // namespace
 
-Parallel serial() {
-  return {1, [](std::int64_t count, const Task& task) {
-            for (std::int64_t i = 0; i < count; ++i) task(i);
-          }};
+void run_in_order(std::int64_t count, const Task& task) {
+  for (std::int64_t i = 0; i < count; ++i) task(i);
 }
+
+Parallel serial() { return {}; }
 
 Parallel thread_pool(int threads) {
   if (threads <= 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

@@ -16,7 +16,8 @@ double weights_of(const ModelConfig& model) {
   double block = 2 * width * width + 2 * width * keys;
   if (model.mlp) block += 2 * width * static_cast<double>(model.hidden_width());
   double all = static_cast<double>(model.layers) * block;
-  if (model.positions == Positions::learned) all += static_cast<double>(model.max_positions) * width;
+  if (model.positions == Positions::learned)
+    all += static_cast<double>(model.max_positions) * width;
   if (model.input == InputKind::tokens) {
     all += static_cast<double>(model.vocabulary) * width * (model.tied ? 1 : 2);
   }
@@ -27,7 +28,8 @@ double weights_of(const ModelConfig& model) {
 double tokens_of(const Config& config) {
   const auto batch = static_cast<double>(config.train.batch);
   if (config.task.name == TaskName::mlm) return batch;
-  if (config.task.name != TaskName::lm) return 2 * batch * static_cast<double>(config.task.points_end);
+  if (config.task.name != TaskName::lm)
+    return 2 * batch * static_cast<double>(config.task.points_end);
   const std::int64_t length = config.task.length;
   return batch * static_cast<double>(length == 0 ? config.model.max_positions : length);
 }

@@ -5,6 +5,8 @@
 #include <functional>
 
 #include "kernels/judge.h"
+#include "ssa/dropout_add.h"
+#include "ssa/gelu.h"
 
 namespace ssa::test {
 namespace {
@@ -95,6 +97,57 @@ TEST(Arguments, BadOnesAreRefusedByName) {
                                     in.d_out.view(), nullptr, r.gradients, serial()),
                  std::invalid_argument);
   }
+}
+
+/// `call` throws and says `words`.
+template <class Call>
+void expect_no_data(std::string_view words, Call&& call) {
+  try {
+    call();
+    ADD_FAILURE() << "accepted, expected: " << words;
+  } catch (const std::invalid_argument& error) {
+    EXPECT_EQ(std::string_view(error.what()), words);
+  }
+}
+
+TEST(Arguments, ResultsNeedAPlace) {
+  const Options o = base(5, 7);
+  const Inputs<float> in = make_inputs(o);
+  Results<float> r(o);
+  const View4<float> out = r.out.view(), nowhere{};
+  const View4<const float> given = std::as_const(r.out).view(), none{};
+  float* const lse = r.lse.data();
+  expect_no_data("attention: out has no data",
+                 [&] { attention_forward(in.args, nowhere, lse, serial()); });
+  expect_no_data("attention: lse has no data",
+                 [&] { attention_forward(in.args, out, nullptr, serial()); });
+  const auto backward = [&](const View4<const float>& of_out, const float* of_lse,
+                            const View4<const float>& d_out) {
+    attention_backward(in.args, of_out, of_lse, d_out, nullptr, r.gradients, serial());
+  };
+  const View4<const float> d_out = in.d_out.view();
+  expect_no_data("attention: out has no data", [&] { backward(none, lse, d_out); });
+  expect_no_data("attention: lse has no data", [&] { backward(given, nullptr, d_out); });
+  expect_no_data("attention: d_out has no data", [&] { backward(given, lse, none); });
+
+  float one = 0;
+  expect_no_data("bias_gelu_forward: out has no data",
+                 [&] { bias_gelu_forward(&one, &one, nullptr, 1, 1, serial()); });
+  expect_no_data("bias_gelu_backward: d_x has no data",
+                 [&] { bias_gelu_backward(&one, &one, &one, nullptr, 1, 1, serial()); });
+  expect_no_data("dropout_add_forward: out has no data",
+                 [&] { dropout_add_forward(&one, &one, nullptr, 1, 1, 0.5, 0, serial()); });
+  expect_no_data("dropout_add_backward: d_x has no data", [&] {
+    dropout_add_backward(&one, static_cast<float*>(nullptr), 1, 1, 0.5, 0, serial());
+  });
+}
+
+TEST(Arguments, NoElementsNeedNoPlace) {
+  Options o = base(5, 7);
+  const Inputs<float> in = make_inputs(o);
+  AttentionArgs<float> args = in.args;
+  args.batch = 0;
+  EXPECT_NO_THROW(attention_forward(args, View4<float>{}, nullptr, serial()));
 }
 
 TEST(Target, EveryOneIsReported) {

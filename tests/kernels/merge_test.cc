@@ -172,6 +172,10 @@ TEST(Merge, Refusals) {
   EXPECT_THROW(merge<float>(in.args, {}, r.out.view(), r.lse.data(), serial()),
                std::invalid_argument);
   const std::vector<AttentionPart<float>> parts{{std::as_const(r.out).view(), r.lse.data()}};
+  EXPECT_THROW(merge<float>(in.args, parts, View4<float>{}, r.lse.data(), serial()),
+               std::invalid_argument);
+  EXPECT_THROW(merge<float>(in.args, parts, r.out.view(), nullptr, serial()),
+               std::invalid_argument);
   in.args.score = "sparsemax";
   EXPECT_THROW(merge<float>(in.args, parts, r.out.view(), r.lse.data(), serial()),
                std::invalid_argument);

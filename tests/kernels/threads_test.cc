@@ -26,6 +26,13 @@ TEST(Threads, SameInputAndThreadsSameBits) {
   }
 }
 
+TEST(Threads, WithoutAnyGivenWorkIsDoneInOrderByTheCaller) {
+  const Options o = base(150, 150);
+  const Inputs<float> in = make_inputs(o);
+  EXPECT_TRUE(same_bits(run_fused(in, o, Parallel{}), run_fused(in, o, serial())));
+  EXPECT_TRUE(same_bits(run_fused(in, o, Parallel{.threads = 4}), run_fused(in, o, pretend(4))));
+}
+
 /// One key with scores of some hundreds: the ranges without it have small scores, but rows whose
 /// lse is that key's (found by fuzz, seed 1219303432). Splits must err no more than the whole does.
 TEST(Threads, RangesWithoutTheKeyThatHasAllWeight) {

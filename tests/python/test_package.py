@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import ssa_attention
 import torch
-from ssa_attention import _build
+from ssa_attention import _build, _extras
 
 SOURCE = Path(os.environ.get("SSA_SOURCE", Path(__file__).parents[2]))
 
@@ -68,6 +68,23 @@ def test_versions_have_one_value():
     assert torch.__version__.split("+")[0] == ssa_attention.TORCH_VERSION
     cmake = (SOURCE / "CMakeLists.txt").read_text()
     assert re.search(r"project\(ssa VERSION ([0-9.]+)", cmake)[1] == ssa_attention.__version__
+
+
+def test_a_missing_optional_package_names_its_extra():
+    with pytest.raises(
+        ModuleNotFoundError, match=r"absent is not installed: run `pip install 'ssa_attention\[report\]'`"
+    ):
+        _extras.require("absent", "report")
+    _extras.require("torch", "report")
+    extras = (SOURCE / "pyproject.toml").read_text().split("[project.optional-dependencies]")[1].split("\n[")[0]
+    used = [
+        pair
+        for file in (SOURCE / "python").rglob("*.py")
+        for pair in re.findall(r'^ *require\("(\w+)", "(\w+)"\)', file.read_text(), re.MULTILINE)
+    ]
+    assert len(used) >= 4
+    for package, extra in used:
+        assert re.search(rf'^{extra} = .*"{package}\b', extras, re.MULTILINE), (package, extra)
 
 
 def test_scores_tell_about_themselves():

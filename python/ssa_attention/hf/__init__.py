@@ -26,6 +26,11 @@ a target during fine-tuning; `parameter_groups` keeps them out of weight decay; 
 them beside the adapters of PEFT. docs/pretrained.md shows all of it.
 """
 
+from .._extras import require
+
+require("transformers", "hf")
+
+# isort: split
 from .convert import convert
 from .landing import Landing, LandingCallback
 from .parameters import load_scores, parameter_groups, save_scores, score_values, train_scores

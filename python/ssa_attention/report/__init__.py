@@ -8,6 +8,11 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
+from .._extras import require
+
+require("plotly", "report")
+
+# isort: split
 from . import comparison, definitions, forest, growth, language, minimal_pairs, page, sections, theorems, verdicts
 from .panel import template
 from .reading import Study, read_study
