@@ -55,7 +55,6 @@ bool is_at_step_zero(const Run& run) {
   return !steps.empty() && steps.back() == 0;
 }
 
-/// An imported run becomes what is asked for with its first step, but for the model.
 /// Fields that name files: another path to the same content is the same run (require_same_data).
 constexpr std::array<std::string_view, 6> kPaths = {
     "tokenizer", "merges", "text", "validation_text", "tokens", "validation_tokens"};
@@ -67,6 +66,7 @@ bool is_known_by_content(const Run& run, std::string_view key) {
          run.record.value("data", Json::object()).contains(fmt::format("task.{}", hashed));
 }
 
+/// An imported run becomes what is asked for with its first step, but for the model.
 void require_same_run(const Run& run, const Config& config) {
   const Json before = to_json(run.config);
   const Json wanted = to_json(config);
@@ -458,6 +458,7 @@ void Trainer::save() {
 TrainOutcome Trainer::run() {
   const std::int64_t steps = config_.train.steps;
   share_state();
+  if (state_.step == 0) require_landing_start(config_, *model_);
   if (log_) metrics_.emplace(folder_, state_.step);
   started_ = Clock::now();
   seconds_at_line_ = state_.seconds;

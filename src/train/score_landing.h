@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "model/model.h"
 
 namespace ssa {
 
@@ -19,5 +20,9 @@ bool is_landing(const TrainConfig& config, std::int64_t step);
 /// (SoftmaxLimit's coordinate: 1/n of ssa, with n·b going evenly too); others evenly in their
 /// values. Nothing after that, or without a landing.
 std::optional<std::vector<double>> landing_values(const Config& config, std::int64_t step);
+
+/// Throws std::runtime_error where a landing would begin elsewhere than the model stands before its
+/// first step: the weights of an imported model may have other values than model.score_initial.
+void require_landing_start(const Config& config, const Model& model);
 
 }  // namespace ssa

@@ -271,6 +271,16 @@ def test_ssa_lands_while_it_is_trained(checkpoint):
         assert n == pytest.approx([1 / part] * 3, rel=1e-5) and b == pytest.approx([part] * 3, rel=1e-5)
     least, _, most = values[5][0]
     assert 3 < least < most < 5 and most - least > 1e-3  # they train now, each head its own
+    # A model whose weights stand elsewhere would jump.
+    theirs = llama(attn_implementation="ssa")
+    torch.nn.init.constant_(theirs.model.layers[1].self_attn.score_n, 3.0)
+    theirs.save_pretrained(ssa.folder / "theirs")
+    ssa("import", "theirs", "--out", "other")
+    done = ssa("train", "--resume", "--out", "other", *flags, code=1)
+    assert (
+        "train.score_landing begins at model.score_initial, n = 1.5, but the weights have 4.04859 in layer 1"
+        in done.stderr
+    )
 
 
 def test_it_is_evaluated_and_writes(checkpoint):
