@@ -22,7 +22,12 @@ PARADIGMS = {
     "quantifiers-existential_there": "quantifiers",
     "quantifiers-superlative": "quantifiers",
 }
-SCORINGS = {"zorro": "holistic", "zorro-mlm": "pseudo-log-likelihood", "blimp-mlm": "pseudo-log-likelihood"}
+SCORINGS = {
+    "blimp": "log-likelihood",
+    "zorro": "holistic",
+    "zorro-mlm": "pseudo-log-likelihood",
+    "blimp-mlm": "pseudo-log-likelihood",
+}
 
 
 def write_json(path: Path, value) -> None:
@@ -197,7 +202,7 @@ def pair_evaluation(rng: random.Random, suite: str, score: str, steps: int) -> d
     for phenomenon in dict.fromkeys(PARADIGMS.values()):
         rows.append(row(f"mean of {phenomenon}", phenomenon, [p for p, of in PARADIGMS.items() if of == phenomenon]))
     rows.append(row("average", "", list(PARADIGMS)))
-    if suite != "blimp-mlm":
+    if not suite.startswith("blimp"):
         rows += [
             {"paradigm": name, "predictor": "published", "metric": "accuracy", "mean": value}
             for name, value in [("binding-principle_a", 88.55), ("quantifiers-superlative", 67.5), ("average", 77.9)]
@@ -247,8 +252,8 @@ def write_mlm_run(folder: Path, score: str, seed: int, steps: int = 1000, suites
 
 
 def key(row: dict) -> str:
-    if "paradigm" in row:
-        return f"{row['paradigm']}/{row['metric']}"
+    if "paradigm" in row or "text" in row:
+        return f"{row.get('paradigm') or row['text']}/{row['metric']}"
     value = row["value"]
     told = "" if value is None else "=" + "x".join(f"{v:g}" for v in (value if isinstance(value, list) else [value]))
     return f"{row['shift']}{told}/{row['points']}/{row['metric']}"
@@ -529,6 +534,56 @@ def write_mlm_experiment(
                 line = result_line(variant, score, seed, "mlm", steps, result)
                 line["metrics"]["training/milliseconds-per-step"] = 41.2
                 lines.append(line)
+    write_table(root, lines)
+    return evaluations
+
+
+TEXTS, LENGTHS = ("books", "wikipedia"), (256, 512, 1024)
+TASKS = {"boolq": 50.0, "arc_easy": 25.0}  # and what chance gives
+
+
+def language_evaluations(rng: random.Random, score: str, steps: int) -> dict[str, dict]:
+    """Of a language model, by suite."""
+    known = {"schema": 1, "task": "lm", "score": score, "step": steps, "precision": "float32"}
+    known["score_parameters"] = score_parameters(rng, score)
+    texts = []
+    for text in TEXTS:
+        for k, length in enumerate(LENGTHS):
+            better = 0.8**k if score == "ssa" else 1.03
+            mean = 60 * (k + 1) * better * rng.uniform(0.97, 1.03)
+            name = text if k == 0 else f"{text}@{length}"
+            row = {"text": name, "predictor": "model", "standard_error": 0.4, "items": 1000}
+            texts.append(row | {"metric": "perplexity", "mean": mean})
+            texts.append(row | {"metric": "bits-per-byte", "mean": math.log2(mean) / 4})
+    choices = []
+    for task, chance in TASKS.items():
+        row = {"text": task, "metric": "acc", "items": 500}
+        choices.append(row | {"predictor": "model", "mean": chance + rng.uniform(-2, 12), "standard_error": 2.0})
+        choices.append(row | {"predictor": "chance", "mean": chance})
+        choices.append(row | {"predictor": "majority", "mean": chance + 5})
+    return {
+        "ppl": known | {"suite": "ppl", "lengths": list(LENGTHS), "rows": texts},
+        "zero-shot": known | {"suite": "zero-shot", "rows": choices},
+        "blimp": pair_evaluation(rng, "blimp", score, steps) | {"task": "lm"},
+    }
+
+
+def write_lm_experiment(root: Path, seeds: int = 3, steps: int = 1000) -> dict[tuple[str, str, int], dict]:
+    """An experiment folder of language models; returns the evaluations by (suite, score, seed)."""
+    lines, evaluations = [], {}
+    for seed in range(1, seeds + 1):
+        for score in ("softmax", "ssa"):
+            folder = root / "runs" / "books" / score / f"seed-{seed}"
+            rng = random.Random(f"books {score} {seed}")
+            information = run_information("lm", score, seed, steps, preset="nemotron-tiny")
+            information["config"]["task"] = {"name": "lm"}
+            write_json(folder / "run.json", information)
+            write_lines(folder / "metrics.jsonl", metrics_lines(rng, score, steps, "mlm"))
+            for suite, result in language_evaluations(rng, score, steps).items():
+                evaluations[suite, score, seed] = result
+                write_json(folder / "evals" / f"{suite}.json", result)
+                line = result_line("books", score, seed, "lm", steps, result)
+                lines.append(line | {"options": {"lengths": ",".join(map(str, LENGTHS))}})
     write_table(root, lines)
     return evaluations
 
