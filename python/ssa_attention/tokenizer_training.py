@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import sys
 from pathlib import Path
 
@@ -22,6 +23,10 @@ MASK = AddedToken("<mask>", lstrip=True, normalized=False)
 SPECIAL = [MASK, "<pad>", "<unk>", "<s>", "</s>"]
 LEAST = 256 + len(SPECIAL)
 MOST = 1 << 24  # as of model.vocabulary
+MOST_BYTES = 1 << 30  # of a line that SentencePiece reads
+LONGEST_WORD = 1000  # characters
+LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD}}}(?=\S)")
+RESERVED = "\u2585\0"  # SentencePiece's mark of an unknown character, and its end of a string
 KINDS = {
     "byte-level-bpe": "tokenizer.json",
     "sentencepiece-bpe": "tokenizer.model",
@@ -39,10 +44,57 @@ def lines(paths: list[Path]):
                     text = line.decode().rstrip("\r\n")
                 except UnicodeDecodeError as error:
                     raise ValueError(f"{path}:{number}: not valid UTF-8 at byte {error.start + 1}") from None
+                if number == 1:
+                    text = text.removeprefix("\ufeff")  # a byte order mark is no text
                 empty = empty and not text.strip()
                 yield text
     if empty:
         raise ValueError(f"{', '.join(map(str, paths))}: there is no text in it")
+
+
+class TrainingText:
+    """The texts for a trainer, line by line, and what could not be read as it stands.
+
+    A run of characters without white space longer than LONGEST_WORD is given in pieces: trainers go over all of a word
+    for every pair that they merge in it. SentencePiece uses two characters as its own marks and leaves out lines that
+    hold them: it gets the text before and after."""
+
+    def __init__(self, paths: list[Path], reserved: str = ""):
+        self.paths, self.reserved = paths, reserved
+        self.cut_words = self.left_out = 0
+
+    def __iter__(self):
+        for line in lines(self.paths):
+            if self.reserved and 4 * len(line) > MOST_BYTES:
+                raise ValueError(f"a line of {len(line)} characters: SentencePiece reads at most {MOST_BYTES // 4}")
+            if self.reserved and any(c in line for c in self.reserved):
+                self.left_out += sum(line.count(c) for c in self.reserved)
+                for c in self.reserved:
+                    line = line.replace(c, "\n")
+                for part in line.split("\n"):
+                    yield self._without_long_words(part)
+            else:
+                yield self._without_long_words(line)
+
+    def _without_long_words(self, line: str) -> str:
+        if len(line) <= LONGEST_WORD:
+            return line
+        self.cut_words += sum(len(word) > LONGEST_WORD for word in line.split())
+        return LONG_WORD.sub(lambda word: word[0] + " ", line)
+
+    def notes(self) -> list[str]:
+        """What the user should know about it."""
+        notes = []
+        if self.cut_words:
+            notes.append(
+                f"{self.cut_words} words longer than {LONGEST_WORD} characters were read in pieces of that length"
+            )
+        if self.left_out:
+            notes.append(
+                f"{self.left_out} characters U+2585 or U+0000, which SentencePiece keeps for itself, were left out; the text "
+                "around them was read"
+            )
+        return notes
 
 
 def train(texts, vocabulary: int, lowercase: bool, least_frequency: int) -> Tokenizer:
@@ -83,6 +135,7 @@ def train_sentencepiece(texts, kind: str, vocabulary: int, lowercase: bool) -> b
             normalization_rule_name="nmt_nfkc_cf" if lowercase else "nmt_nfkc",
             byte_fallback=True,
             character_coverage=1.0,
+            max_sentence_length=MOST_BYTES,  # longer lines are left out without a word
             unk_id=0, bos_id=1, eos_id=2, pad_id=3,
             num_threads=1,  # the same model from the same text
             minloglevel=2,
@@ -92,15 +145,17 @@ def train_sentencepiece(texts, kind: str, vocabulary: int, lowercase: bool) -> b
     return model.getvalue()
 
 
-def make(options: argparse.Namespace) -> tuple[bytes, int]:
-    """The file's content and the number of tokens."""
+def make(options: argparse.Namespace) -> tuple[bytes, int, list[str]]:
+    """The file's content, the number of tokens, and what the user should know about the text."""
     if options.kind == "byte-level-bpe":
-        tokenizer = train(lines(options.texts), options.vocabulary, options.lowercase, options.least_frequency or 2)
-        return tokenizer.to_str(pretty=True).encode(), tokenizer.get_vocab_size()
+        text = TrainingText(options.texts)
+        tokenizer = train(text, options.vocabulary, options.lowercase, options.least_frequency or 2)
+        return tokenizer.to_str(pretty=True).encode(), tokenizer.get_vocab_size(), text.notes()
     import sentencepiece
 
-    model = train_sentencepiece(lines(options.texts), options.kind, options.vocabulary, options.lowercase)
-    return model, sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()
+    text = TrainingText(options.texts, RESERVED)
+    model = train_sentencepiece(text, options.kind, options.vocabulary, options.lowercase)
+    return model, sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size(), text.notes()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -132,11 +187,16 @@ def main(arguments: list[str] | None = None) -> int:
             raise ValueError(f"--least-frequency {options.least_frequency}: 1 to {MOST}")
         if options.least_frequency is not None and options.kind != "byte-level-bpe":
             raise ValueError(f"--least-frequency: {options.kind} has none")
-        content, tokens = make(options)
+        content, tokens, notes = make(options)
         write_bytes(output, content)
+    except ModuleNotFoundError as error:
+        print(f"ssa tokenizer train: {options.kind} needs the Python package {error.name}", file=sys.stderr)
+        return 1
     except (ValueError, OSError) as error:
         print(f"ssa tokenizer train: {error}", file=sys.stderr)
         return 1
+    for note in notes:
+        print(f"ssa tokenizer train: {note}", file=sys.stderr)
     print(f"{output}: {tokens} tokens")
     return 0
 

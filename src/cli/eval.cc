@@ -36,6 +36,12 @@ std::vector<EvalSuite> suites(CLI::App& app) {
   language->group->add_option("--end-token", language->end_token,
                               "of decoders: the token that ends a document and stands before each "
                               "text (default: <|endoftext|> or </s>)");
+  language->group
+      ->add_option("--special-tokens", language->special_tokens,
+                   "special tokens that are written in a text (<s>, <|endoftext|>): text, or found "
+                   "and encoded as what they are, as lm-evaluation-harness does")
+      ->check(CLI::IsMember({"text", "found"}))
+      ->capture_default_str();
   for (const auto add : {perplexity_suites, zero_shot_suites, minimal_pair_suites}) {
     std::ranges::move(add(app, language), std::back_inserter(all));
   }
@@ -103,6 +109,12 @@ void evaluate(const EvalArguments& arguments) {
 }
 
 }  // namespace
+
+std::unique_ptr<Tokenizer> LanguageArguments::read_tokenizer(const Config& config) const {
+  auto tokenizer = read_task_tokenizer(config);
+  return special_tokens == "found" ? find_special_tokens(std::move(tokenizer))
+                                   : std::move(tokenizer);
+}
 
 void add_eval(CLI::App& app, int&) {
   const auto arguments = std::make_shared<EvalArguments>();

@@ -61,12 +61,12 @@ std::vector<ParadigmResult> results_of(const PairArguments& arguments, const Pai
   const Autocast autocast(arguments.language->precision);
   const std::int64_t longest = config.model.max_positions;
   if (suite.score) {
-    const auto tokenizer = Tokenizer::read(find_data(config.task.tokenizer, "task.tokenizer"));
-    return evaluate_minimal_pairs(model, tokenizer, longest, paradigms, *suite.score, report);
+    const auto tokenizer = read_tokenizer(find_data(config.task.tokenizer, "task.tokenizer"));
+    return evaluate_minimal_pairs(model, *tokenizer, longest, paradigms, *suite.score, report);
   }
-  const auto encoder = read_encoder(config);
-  const EndToken end = find_end_token(*encoder, arguments.language->end_token);
-  return evaluate_minimal_pairs(model, *encoder, end.id, longest, paradigms, report);
+  const auto tokenizer = arguments.language->read_tokenizer(config);
+  const EndToken end = find_end_token(*tokenizer, arguments.language->end_token);
+  return evaluate_minimal_pairs(model, *tokenizer, end.id, longest, paradigms, report);
 }
 
 fs::path folder_of(const PairArguments& arguments, const PairSuite& suite) {
@@ -168,6 +168,8 @@ Json evaluate(const PairArguments& arguments, const PairSuite& suite, const Conf
   std::ranges::sort(files);
   return {{"scoring", suite.scoring},
           {"precision", arguments.language->precision},
+          // Whole sentences of masked language models are encoded as in training: found.
+          {"special_tokens", suite.score ? "found" : arguments.language->special_tokens},
           {"data", hash_files(files)},
           {"chance", 50},
           {"majority", 50},

@@ -80,9 +80,9 @@ struct MeasuredText {
 };
 
 MeasuredText measure(const PerplexityArguments& arguments, const fs::path& file, Model& model,
-                     const TextEncoder& encoder, const WindowOptions& windows) {
+                     const Tokenizer& tokenizer, const WindowOptions& windows) {
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
-  PerplexityMeter meter(model, encoder, windows);
+  PerplexityMeter meter(model, tokenizer, windows);
   const auto add = [&](std::string_view text) {
     meter.add(text);
     if (terminal) fmt::print(stderr, "\r{} tokens ", meter.so_far().tokens);
@@ -99,8 +99,8 @@ MeasuredText measure(const PerplexityArguments& arguments, const fs::path& file,
 
 Json evaluate(const PerplexityArguments& arguments, const Config& config, Model& model) {
   using Clock = std::chrono::steady_clock;
-  const auto encoder = read_encoder(config);
-  const EndToken end = find_end_token(*encoder, arguments.language->end_token);
+  const auto tokenizer = arguments.language->read_tokenizer(config);
+  const EndToken end = find_end_token(*tokenizer, arguments.language->end_token);
   std::vector<WindowOptions> windows = windows_of(arguments, config);
   const std::vector<fs::path> files = files_of(arguments);
   const Autocast autocast(arguments.language->precision);
@@ -112,7 +112,7 @@ Json evaluate(const PerplexityArguments& arguments, const Config& config, Model&
     const std::string name = file.stem().string();
     for (WindowOptions& one : windows) {
       one.begin = end.id;
-      const auto [result, left_out] = measure(arguments, file, model, *encoder, one);
+      const auto [result, left_out] = measure(arguments, file, model, *tokenizer, one);
       fmt::print("{:<32} {:>6} {:>10.4f} {:>8.4f} {:>9.4f} {:>9.2f} {:>9} {:>9} {:>7}\n", name,
                  one.length, result.token_perplexity(), result.standard_error(),
                  result.bits_per_byte(), result.word_perplexity(), result.tokens, result.bytes,
@@ -140,6 +140,7 @@ Json evaluate(const PerplexityArguments& arguments, const Config& config, Model&
           {"stride", arguments.stride},
           {"begin", end.token},
           {"precision", arguments.language->precision},
+          {"special_tokens", arguments.language->special_tokens},
           {"chance", config.model.vocabulary},
           {"seconds", seconds.count()},
           {"data", hash_files(files)},

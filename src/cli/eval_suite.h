@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "eval/suites.h"
 #include "model/model.h"
+#include "tokenizer/tokenizer.h"
 
 namespace CLI {
 class App;
@@ -20,7 +21,11 @@ namespace ssa {
 struct LanguageArguments {
   CLI::App* group;
   std::string precision = "float32";
-  std::string end_token;  ///< empty: the vocabulary's own
+  std::string end_token;                ///< empty: the vocabulary's own
+  std::string special_tokens = "text";  ///< those written in a text: text, or found
+
+  /// The run's tokenizer, whose encode_ordinary() does with special tokens as asked.
+  std::unique_ptr<Tokenizer> read_tokenizer(const Config& config) const;
 };
 
 struct EvalSuite {

@@ -112,8 +112,8 @@ void print_result(const ChoiceResult& result, const Json& rows) {
 
 Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& model) {
   using Clock = std::chrono::steady_clock;
-  const auto encoder = read_encoder(config);
-  const EndToken end = find_end_token(*encoder, arguments.language->end_token);
+  const auto tokenizer = arguments.language->read_tokenizer(config);
+  const EndToken end = find_end_token(*tokenizer, arguments.language->end_token);
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   const Autocast autocast(arguments.language->precision);
   std::vector<std::string> missing;
@@ -128,7 +128,7 @@ Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& mod
     const auto all = static_cast<std::int64_t>(items.size());
     if (arguments.most_items > 0) items.resize(std::min(all, arguments.most_items));
     const ChoiceResult result =
-        evaluate_choices(model, *encoder, end.id, config.model.max_positions, one.task, items,
+        evaluate_choices(model, *tokenizer, end.id, config.model.max_positions, one.task, items,
                          [&](std::int64_t done, std::int64_t number) {
                            if (terminal)
                              fmt::print(stderr, "\r{}: {} of {} ", one.task.name, done, number);
@@ -158,6 +158,7 @@ Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& mod
   return {{"data", hash_files(files)},
           {"begin", end.token},
           {"precision", arguments.language->precision},
+          {"special_tokens", arguments.language->special_tokens},
           {"seconds", seconds.count()},
           {"missing", missing},
           {"tasks", of_tasks},

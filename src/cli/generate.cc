@@ -37,14 +37,14 @@ struct GenerateArguments {
   GenerationOptions options;
 };
 
-std::unique_ptr<TextEncoder> encoder_of(const GenerateArguments& arguments, const Run& run) {
+std::unique_ptr<Tokenizer> tokenizer_of(const GenerateArguments& arguments, const Run& run) {
   Config config = run.config;
   if (arguments.tokenizer.empty()) {
     require_same_data(run, {{"task.tokenizer", hash_tokenizer(config.task)}});
   }
   if (!arguments.tokenizer.empty()) config.task.tokenizer = arguments.tokenizer;
   if (!arguments.merges.empty()) config.task.merges = arguments.merges;
-  return read_encoder(config);
+  return read_task_tokenizer(config);
 }
 
 void write_out(const std::string& text) {
@@ -62,11 +62,11 @@ struct Prompt {
 /// The one of --prompt, or one a line of --prompts; all are checked before the first is gone on
 /// from. Throws std::runtime_error naming file and line of a bad one. `begin` stands for an empty
 /// text: the beginning of a document.
-std::vector<Prompt> read_prompts(const GenerateArguments& arguments, const TextEncoder& encoder,
+std::vector<Prompt> read_prompts(const GenerateArguments& arguments, const Tokenizer& tokenizer,
                                  TokenId begin, std::int64_t max_positions) {
   std::vector<Prompt> prompts;
   const auto add = [&](std::string_view text) {
-    std::vector<TokenId> ids = encoder.encode_ordinary(text);
+    std::vector<TokenId> ids = tokenizer.encode_ordinary(text);
     if (ids.empty()) ids = {begin};
     if (std::ssize(ids) > max_positions) {
       throw std::invalid_argument(fmt::format(
@@ -93,15 +93,15 @@ int generate_texts(GenerateArguments arguments) {
     throw std::invalid_argument(fmt::format("{}: was trained on {}: text comes from runs of lm",
                                             run.folder.string(), run.config.task.name));
   }
-  const auto encoder = encoder_of(arguments, run);
-  const EndToken end = find_end_token(*encoder, arguments.end_token);
+  const auto tokenizer = tokenizer_of(arguments, run);
+  const EndToken end = find_end_token(*tokenizer, arguments.end_token);
   GenerationOptions& options = arguments.options;
   if (!arguments.no_end) options.end = end.id;
   options.cache = !arguments.no_cache;
   options.sampling.seed = static_cast<std::uint64_t>(arguments.seed);
   const bool many = arguments.prompts.has_value();
   const std::vector<Prompt> prompts =
-      read_prompts(arguments, *encoder, end.id, run.config.model.max_positions);
+      read_prompts(arguments, *tokenizer, end.id, run.config.model.max_positions);
   const LoadedModel loaded = load_model(run, arguments.checkpoint);
 
   const StopSignals signals;
@@ -114,7 +114,7 @@ int generate_texts(GenerateArguments arguments) {
       return signals.received() == 0;
     };
     const Autocast autocast(arguments.precision);
-    const GeneratedText text = generate(*loaded.model, run.config.model, *encoder, prompts[i].ids,
+    const GeneratedText text = generate(*loaded.model, run.config.model, *tokenizer, prompts[i].ids,
                                         static_cast<std::int64_t>(i), options, show);
     tokens += text.tokens;
     if (many) {

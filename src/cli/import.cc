@@ -63,7 +63,7 @@ void import_checkpoint(const ImportArguments& arguments) {
   const Config config = config_of(arguments);
   Json data = Json::object();
   if (!config.task.tokenizer.empty()) {
-    read_encoder(config);  // it fits the model
+    read_task_tokenizer(config);  // it fits the model
     data["task.tokenizer"] = hash_tokenizer(config.task);
   }
   const auto model = make_model(config.model, static_cast<std::uint64_t>(config.train.seed));

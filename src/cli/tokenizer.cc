@@ -1,6 +1,4 @@
 // `ssa tokenizer`: text to token ids and back, line by line; training through Python.
-#include "tokenizer/tokenizer.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -22,7 +20,8 @@
 
 #include "cli/command.h"
 #include "files/lines.h"
-#include "tokenizer/text_encoder.h"
+#include "tokenizer/pipeline.h"
+#include "tokenizer/tokenizer.h"
 
 namespace ssa {
 namespace fs = std::filesystem;
@@ -32,7 +31,7 @@ struct TokenizerOptions {
   fs::path tokenizer, merges, input;
   bool jsonl = false, no_special = false, keep_special = false, speed = false;
 
-  std::unique_ptr<TextEncoder> read() const { return read_text_encoder(tokenizer, merges); }
+  std::unique_ptr<Tokenizer> read() const { return read_tokenizer(tokenizer, merges); }
 };
 
 /// Standard output in large pieces: a line at a time costs more than encoding it.
@@ -118,24 +117,23 @@ void decode(const TokenizerOptions& options) {
   output.flush();
 }
 
-/// "<s> (3)"; the vocabulary's spelling, which every id has, decoder or not.
-std::string named(const TokenizerSpec& spec, const std::vector<TokenId>& ids) {
+/// "<s> (3)"; the vocabulary's spelling, which every id has.
+std::string named(const Pipeline& tokenizer, const std::vector<TokenId>& ids) {
   std::vector<std::string> names;
-  for (const TokenId id : ids) {
-    const auto added = std::ranges::find(spec.added, id, &AddedToken::id);
-    const auto token =
-        std::ranges::find(spec.vocabulary, id, [](const auto& pair) { return pair.second; });
-    names.push_back(
-        fmt::format("{} ({})", added != spec.added.end() ? added->content : token->first, id));
-  }
+  for (const TokenId id : ids) names.push_back(fmt::format("{} ({})", tokenizer.name(id), id));
   return fmt::format("{}", fmt::join(names, " "));
+}
+
+/// The kinds of a part's steps.
+std::string steps(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
 void row(const char* name, const std::string& value) { fmt::print("{:<15} {}\n", name, value); }
 
 void info_of_model(const TokenizerOptions& options) {
   const auto tokenizer = options.read();
-  row("kind", "SentencePiece");
+  row("model", "SentencePiece");
   row("size", fmt::format("{} (largest id + 1)", tokenizer->size()));
   for (const char* token : {"<unk>", "<s>", "</s>", "<pad>"}) {
     if (const auto id = tokenizer->find(token)) row("token", fmt::format("{} {}", *id, token));
@@ -147,40 +145,57 @@ void info(const TokenizerOptions& options) {
     info_of_model(options);
     return;
   }
-  const Tokenizer tokenizer = options.merges.empty()
-                                  ? Tokenizer::read(options.tokenizer)
-                                  : Tokenizer::read(options.tokenizer, options.merges);
-  const TokenizerSpec& spec = tokenizer.spec();
-  row("kind", "byte-level BPE");
+  const Pipeline tokenizer = options.merges.empty()
+                                 ? Pipeline::read(options.tokenizer)
+                                 : Pipeline::read(options.tokenizer, options.merges);
+  const PipelineParts& parts = tokenizer.parts();
+  const auto& [prefix, suffix] = parts.post_processor;
+  row("model",
+      fmt::format("{}{}", model_name(parts.model.kind), parts.model.bytes ? ", of bytes" : ""));
   row("size", fmt::format("{} (largest id + 1)", tokenizer.size()));
-  row("merges", fmt::format("{}", spec.merges.size()));
-  row("normalizer", spec.lowercase ? "lower case" : "none");
-  row("prefix space", spec.add_prefix_space ? "yes" : "no");
-  row("words", spec.split_words ? "by GPT-2's pattern" : "not split");
-  row("around a text",
-      spec.prefix.empty() && spec.suffix.empty()
-          ? "nothing"
-          : fmt::format("{} … {}", named(spec, spec.prefix), named(spec, spec.suffix)));
-  row("decoder", spec.can_decode ? "bytes" : "none");
-  row("unknown bytes",
-      spec.unknown ? named(spec, {spec.unknown->id}) : "left out, if there are any");
-  if (spec.max_length) {
-    row("truncation", fmt::format("to {} in the file; encode never truncates", *spec.max_length));
+  if (parts.model.kind == ModelKind::byte_pairs) {
+    row("merges", fmt::format("{}", parts.model.merges));
   }
-  for (const AddedToken& token : spec.added) {
+  row("unknown", parts.model.unknown ? named(tokenizer, {*parts.model.unknown}) : "no token");
+  row("normalizer", steps(parts.normalizer.names()));
+  row("pre-tokenizer", steps(parts.pre_tokenizer.names()));
+  row("around a text",
+      prefix.empty() && suffix.empty()
+          ? "nothing"
+          : fmt::format("{} … {}", named(tokenizer, prefix), named(tokenizer, suffix)));
+  row("decoder", steps(parts.detokenizer.names()));
+  if (parts.max_length) {
+    row("truncation", fmt::format("to {} in the file; encode never truncates", *parts.max_length));
+  }
+  for (const AddedToken& token : parts.added) {
     row("added token",
-        fmt::format("{} {}{}{}{}{}", token.id, token.content, token.special ? ", special" : "",
+        fmt::format("{} {}{}{}{}{}{}", token.id, token.content, token.special ? ", special" : "",
                     token.normalized ? ", in the normalised text" : "",
+                    token.single_word ? ", as a word of its own" : "",
                     token.lstrip ? ", with white space before it" : "",
                     token.rstrip ? ", with white space after it" : ""));
   }
 }
 
+/// What Python runs: the module, without the working directory among the places that it imports
+/// from (a tokenizers.py that lies beside a corpus is not to be run), and one line where a package
+/// is missing. Python 3.11's -P does the first, but other versions have no such flag.
+constexpr const char* kTraining = R"(
+import sys
+sys.path[:] = [place for place in sys.path if place]
+try:
+    from ssa_attention.tokenizer_training import main
+except ImportError as error:
+    sys.exit(f"ssa tokenizer train: {sys.executable}: {error}: training needs ssa_attention with tokenizers (pip install "
+             "'.[tokenizer]' in the project's folder); SSA_PYTHON in the environment names another Python")
+sys.exit(main())
+)";
+
 /// Training is the work of PyPI `tokenizers`: this process becomes the Python module that calls it.
 void train(const std::vector<std::string>& arguments) {
   const char* chosen = std::getenv("SSA_PYTHON");
   const std::string python = chosen == nullptr ? "python3" : chosen;
-  std::vector<std::string> command = {python, "-m", "ssa_attention.tokenizer_training"};
+  std::vector<std::string> command = {python, "-c", kTraining};
   command.insert(command.end(), arguments.begin(), arguments.end());
   std::vector<char*> words;
   for (std::string& word : command) words.push_back(word.data());

@@ -262,14 +262,14 @@ std::vector<ChoiceItem> read_choice_items(const ChoiceTask& task, const fs::path
   return items;
 }
 
-LikelihoodRequest encode_pair(const TextEncoder& encoder, TokenId begin, std::string context,
+LikelihoodRequest encode_pair(const Tokenizer& tokenizer, TokenId begin, std::string context,
                               std::string continuation) {
   const std::size_t end = trimmed_size(context);
   continuation = context.substr(end) + continuation;
   context.resize(end);
-  if (context.empty()) return {{begin}, encoder.encode_ordinary(continuation)};
-  LikelihoodRequest request{.context = encoder.encode_ordinary(context), .continuation = {}};
-  const std::vector<TokenId> whole = encoder.encode_ordinary(context + continuation);
+  if (context.empty()) return {{begin}, tokenizer.encode_ordinary(continuation)};
+  LikelihoodRequest request{.context = tokenizer.encode_ordinary(context), .continuation = {}};
+  const std::vector<TokenId> whole = tokenizer.encode_ordinary(context + continuation);
   const std::size_t cut = std::min(request.context.size(), whole.size());
   request.continuation.assign(whole.begin() + static_cast<std::ptrdiff_t>(cut), whole.end());
   if (request.context.empty()) request.context = {begin};
@@ -286,14 +286,14 @@ bool ChoiceResult::constant() const {
   return std::ranges::count_if(labels, used) > 1 && std::ranges::count_if(predictions, used) == 1;
 }
 
-ChoiceResult evaluate_choices(Model& model, const TextEncoder& encoder, TokenId begin,
+ChoiceResult evaluate_choices(Model& model, const Tokenizer& tokenizer, TokenId begin,
                               std::int64_t max_positions, const ChoiceTask& task,
                               const std::vector<ChoiceItem>& items,
                               const std::function<void(std::int64_t, std::int64_t)>& report) {
   std::vector<LikelihoodRequest> requests;
   for (const ChoiceItem& item : items) {
     for (std::size_t i = 0; i < item.texts.size(); ++i) {
-      requests.push_back(encode_pair(encoder, begin, item.contexts[i], item.continuations[i]));
+      requests.push_back(encode_pair(tokenizer, begin, item.contexts[i], item.continuations[i]));
     }
   }
   const std::vector<Likelihood> found = log_likelihoods(model, max_positions, requests, report);

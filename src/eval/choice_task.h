@@ -13,7 +13,7 @@
 #include "eval/answer_metric.h"
 #include "eval/likelihood.h"
 #include "model/model.h"
-#include "tokenizer/text_encoder.h"
+#include "tokenizer/tokenizer.h"
 
 namespace ssa {
 
@@ -78,7 +78,7 @@ std::vector<ChoiceItem> read_choice_items(const ChoiceTask& task,
 /// Context and continuation are encoded together, the context's trailing white space belonging to
 /// the continuation, and cut where the context by itself ends; an empty context is `begin`
 /// (EleutherAI's lm-evaluation-harness, `_encode_pair`).
-LikelihoodRequest encode_pair(const TextEncoder& encoder, TokenId begin, std::string context,
+LikelihoodRequest encode_pair(const Tokenizer& tokenizer, TokenId begin, std::string context,
                               std::string continuation);
 
 struct ChoiceResult {
@@ -104,7 +104,7 @@ struct ChoiceResult {
 };
 
 ChoiceResult evaluate_choices(
-    Model& model, const TextEncoder& encoder, TokenId begin, std::int64_t max_positions,
+    Model& model, const Tokenizer& tokenizer, TokenId begin, std::int64_t max_positions,
     const ChoiceTask& task, const std::vector<ChoiceItem>& items,
     const std::function<void(std::int64_t done, std::int64_t all)>& report = {});
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/model.h"
-#include "tokenizer/text_encoder.h"
+#include "tokenizer/tokenizer.h"
 
 namespace ssa {
 

@@ -71,7 +71,7 @@ class SentenceScorer {
   }
 
   void add(const std::string& text) {
-    ids_.push_back(tokenizer_.encode(text));
+    ids_.push_back(tokenizer_.encode(text, /*add_special_tokens=*/true));
     if (static_cast<std::int64_t>(ids_.back().size()) > max_positions_) {
       fail(fmt::format("\"{}\": {} tokens, but model.max_positions = {}", text, ids_.back().size(),
                        max_positions_));
@@ -246,13 +246,13 @@ std::vector<ParadigmResult> evaluate_minimal_pairs(
 }
 
 std::vector<ParadigmResult> evaluate_minimal_pairs(
-    Model& decoder, const TextEncoder& encoder, TokenId begin, std::int64_t max_positions,
+    Model& decoder, const Tokenizer& tokenizer, TokenId begin, std::int64_t max_positions,
     const std::vector<Paradigm>& paradigms,
     const std::function<void(std::int64_t, std::int64_t)>& report) {
   const auto scores_of = [&](const std::vector<std::string>& sentences) {
     std::vector<LikelihoodRequest> requests;
     for (const std::string& sentence : sentences) {
-      requests.push_back({{begin}, encoder.encode_ordinary(sentence)});
+      requests.push_back({{begin}, tokenizer.encode_ordinary(sentence)});
     }
     std::vector<double> scores;
     for (const Likelihood& one : log_likelihoods(decoder, max_positions, requests, report)) {

@@ -11,7 +11,6 @@
 
 #include "config/field.h"
 #include "model/model.h"
-#include "tokenizer/text_encoder.h"
 #include "tokenizer/tokenizer.h"
 
 namespace ssa {
@@ -65,7 +64,7 @@ std::vector<ParadigmResult> evaluate_minimal_pairs(const std::vector<Paradigm>& 
 /// Of a language model: the sum of the log-probabilities (nats) of a sentence's tokens after
 /// `begin`; the higher one wins. `report` hears how many sentences are done.
 std::vector<ParadigmResult> evaluate_minimal_pairs(
-    Model& decoder, const TextEncoder& encoder, TokenId begin, std::int64_t max_positions,
+    Model& decoder, const Tokenizer& tokenizer, TokenId begin, std::int64_t max_positions,
     const std::vector<Paradigm>& paradigms,
     const std::function<void(std::int64_t, std::int64_t)>& report = {});
 

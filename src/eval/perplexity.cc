@@ -42,7 +42,7 @@ double TextLikelihood::standard_error() const {
 }
 
 void PerplexityMeter::add(std::string_view document) {
-  const std::vector<TokenId> ids = encoder_.encode_ordinary(document);
+  const std::vector<TokenId> ids = tokenizer_.encode_ordinary(document);
   ++sums_.documents;
   sums_.bytes += static_cast<std::int64_t>(document.size());
   sums_.words += count_words(document);

@@ -9,7 +9,7 @@
 #include "config/field.h"
 #include "eval/likelihood.h"
 #include "model/model.h"
-#include "tokenizer/text_encoder.h"
+#include "tokenizer/tokenizer.h"
 
 namespace ssa {
 
@@ -38,8 +38,8 @@ struct TextLikelihood {
 /// window.
 class PerplexityMeter {
  public:
-  PerplexityMeter(Model& model, const TextEncoder& encoder, const WindowOptions& options)
-      : model_(model), encoder_(encoder), options_(options) {}
+  PerplexityMeter(Model& model, const Tokenizer& tokenizer, const WindowOptions& options)
+      : model_(model), tokenizer_(tokenizer), options_(options) {}
 
   void add(std::string_view document);
   /// After the last document. Throws std::runtime_error if there is no token or a result is not
@@ -52,7 +52,7 @@ class PerplexityMeter {
   void score();
 
   Model& model_;
-  const TextEncoder& encoder_;
+  const Tokenizer& tokenizer_;
   WindowOptions options_;
   TextLikelihood sums_;
   std::vector<LikelihoodRequest> windows_;  ///< that are not scored yet

@@ -37,12 +37,12 @@ std::size_t first_stop(const std::string& text, const std::vector<std::string>& 
 
 /// The text of the tokens from `start` on. As a part of the whole: SentencePiece drops the space
 /// before a text's first word. By themselves where the prompt ends within a character.
-std::string text_after(const TextEncoder& encoder, std::span<const TokenId> tokens,
+std::string text_after(const Tokenizer& tokenizer, std::span<const TokenId> tokens,
                        std::int64_t start) {
-  const std::string before = encoder.decode(tokens.first(start), /*skip_special_tokens=*/true);
-  const std::string all = encoder.decode(tokens, /*skip_special_tokens=*/true);
+  const std::string before = tokenizer.decode(tokens.first(start), /*skip_special_tokens=*/true);
+  const std::string all = tokenizer.decode(tokens, /*skip_special_tokens=*/true);
   return all.starts_with(before) ? all.substr(before.size())
-                                 : encoder.decode(tokens.subspan(start), true);
+                                 : tokenizer.decode(tokens.subspan(start), true);
 }
 
 /// Logits of what follows the last token, (vocabulary), float32.
@@ -107,7 +107,7 @@ const char* ending_name(Ending ending) {
   return "";
 }
 
-GeneratedText generate(Model& model, const ModelConfig& config, const TextEncoder& encoder,
+GeneratedText generate(Model& model, const ModelConfig& config, const Tokenizer& tokenizer,
                        std::span<const TokenId> prompt, std::int64_t prompt_number,
                        const GenerationOptions& options,
                        const std::function<bool(const std::string& piece)>& show) {
@@ -120,7 +120,7 @@ GeneratedText generate(Model& model, const ModelConfig& config, const TextEncode
   model.eval();
   const std::int64_t most = std::min(config.max_positions, start + options.most_tokens);
   // Models are often given more ids than their tokenizer has.
-  const std::int64_t ids = std::min<std::int64_t>(config.vocabulary, encoder.size());
+  const std::int64_t ids = std::min<std::int64_t>(config.vocabulary, tokenizer.size());
   NextLogits next(model, config, options.cache, most);
   std::vector<TokenId> tokens(prompt.begin(), prompt.end());
   GeneratedText out;
@@ -143,7 +143,7 @@ GeneratedText generate(Model& model, const ModelConfig& config, const TextEncode
       break;
     }
     tokens.push_back(id);
-    out.text = text_after(encoder, tokens, start);
+    out.text = text_after(tokenizer, tokens, start);
     const std::size_t stop = first_stop(out.text, options.stop);
     if (stop != out.text.npos) {
       out.text.resize(stop);

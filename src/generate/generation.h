@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "model/model.h"
-#include "tokenizer/text_encoder.h"
+#include "tokenizer/tokenizer.h"
 
 namespace ssa {
 
@@ -48,11 +48,11 @@ struct GeneratedText {
   Ending ending = Ending::most_tokens;
 };
 
-/// Goes on after `prompt` (at least one token), with ids that the encoder has. `show` gets the text
-/// piece by piece, in whole characters and never the beginning of a stop text that may yet come;
-/// returning false ends it. Throws std::invalid_argument for a prompt longer than max_positions,
-/// std::runtime_error for logits that are not finite.
-GeneratedText generate(Model& model, const ModelConfig& config, const TextEncoder& encoder,
+/// Goes on after `prompt` (at least one token), with ids that the tokenizer has. `show` gets the
+/// text piece by piece, in whole characters and never the beginning of a stop text that may yet
+/// come; returning false ends it. Throws std::invalid_argument for a prompt longer than
+/// max_positions, std::runtime_error for logits that are not finite.
+GeneratedText generate(Model& model, const ModelConfig& config, const Tokenizer& tokenizer,
                        std::span<const TokenId> prompt, std::int64_t prompt_number,
                        const GenerationOptions& options,
                        const std::function<bool(const std::string& piece)>& show);

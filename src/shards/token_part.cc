@@ -93,7 +93,7 @@ Json make_part(const fs::path& stem, const fs::path& file, const TokenRecipe& re
   entry["hash"] = hash_files({file});
   Side training(stem, recipe.type), held_out(held_out_prefix(stem), recipe.type);
   const LeftOut left_out = for_each_document(file, recipe.documents, [&](std::string_view text) {
-    std::vector<TokenId> ids = recipe.encoder.encode_ordinary(text);
+    std::vector<TokenId> ids = recipe.tokenizer.encode_ordinary(text);
     SSA_CHECK(std::ranges::find(ids, recipe.end.id) == ids.end(),
               "the end token " << recipe.end.token << " is written in the document");
     ids.push_back(recipe.end.id);

@@ -10,13 +10,13 @@
 #include "config/field.h"
 #include "shards/token_shards.h"
 #include "text/text_documents.h"
-#include "tokenizer/text_encoder.h"
+#include "tokenizer/tokenizer.h"
 
 namespace ssa {
 
 /// How texts become tokens.
 struct TokenRecipe {
-  const TextEncoder& encoder;
+  const Tokenizer& tokenizer;
   EndToken end;
   TokenType type{};
   DocumentOptions documents;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "shards/token_shards.h"
-#include "tokenizer/byte_pairs.h"
+#include "tokenizer/token_id.h"
 
 namespace ssa {
 

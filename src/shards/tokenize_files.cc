@@ -70,23 +70,23 @@ void check_files(const std::vector<fs::path>& files) {
   }
 }
 
-TokenRecipe recipe_for(const TokenizeOptions& options, const TextEncoder& encoder) {
+TokenRecipe recipe_for(const TokenizeOptions& options, const Tokenizer& tokenizer) {
   EndToken end;
   try {
-    end = find_end_token(encoder, options.end_token);
+    end = find_end_token(tokenizer, options.end_token);
   } catch (const std::runtime_error& error) {
     throw std::runtime_error(fmt::format("{}: {}", options.tokenizer.string(), error.what()));
   }
-  const TokenType type = token_type_for(encoder.size());
-  Json description = {{"tokenizer", hash_text_encoder(options.tokenizer, options.merges)},
-                      {"vocabulary", encoder.size()},
+  const TokenType type = token_type_for(tokenizer.size());
+  Json description = {{"tokenizer", hash_tokenizer(options.tokenizer, options.merges)},
+                      {"vocabulary", tokenizer.size()},
                       {"end_token", {{"token", end.token}, {"id", end.id}}},
                       {"type", type_name(type)},
                       {"field", options.documents.field},
                       {"document_line", options.documents.document_line},
                       {"skip_bad_lines", options.documents.skip_bad_lines},
                       {"held_out", options.held_out}};
-  return {encoder, end, type, options.documents, options.held_out, std::move(description)};
+  return {tokenizer, end, type, options.documents, options.held_out, std::move(description)};
 }
 
 /// What is different about files or recipe from those that PREFIX.json tells of; empty: nothing.
@@ -273,8 +273,8 @@ bool tokenize_files(const TokenizeOptions& options,
     throw std::runtime_error(
         fmt::format("{}: is a folder, not how the files' names begin", options.out.string()));
   }
-  const auto encoder = read_text_encoder(options.tokenizer, options.merges);
-  const TokenRecipe recipe = recipe_for(options, *encoder);
+  const auto tokenizer = read_tokenizer(options.tokenizer, options.merges);
+  const TokenRecipe recipe = recipe_for(options, *tokenizer);
   if (is_made(options, recipe)) return true;
   const PartsFolder parts(with(options.out, ".parts"));
   Workers workers(options, recipe, parts.path());

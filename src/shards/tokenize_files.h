@@ -13,7 +13,7 @@ namespace ssa {
 
 struct TokenizeOptions {
   std::vector<std::filesystem::path> files;
-  std::filesystem::path tokenizer, merges;  ///< as for read_text_encoder
+  std::filesystem::path tokenizer, merges;  ///< as for read_tokenizer
   std::filesystem::path out;                ///< PREFIX of the files that are made
   DocumentOptions documents;
   std::string end_token;  ///< stands behind each document; empty: the vocabulary's own

@@ -55,7 +55,7 @@ void check_tokenizer(const std::filesystem::path& prefix, const std::string& tok
 
 LanguageTask::LanguageTask(const Config& config) : config_(config.task), train_(config.train) {
   check_config(config);
-  read_encoder(config);  // it fits the model
+  read_task_tokenizer(config);  // it fits the model
   data_["task.tokenizer"] = hash_tokenizer(config_);
   vocabulary_ = config.model.vocabulary;
   length_ = config_.length == 0 ? config.model.max_positions : config_.length;

@@ -40,18 +40,22 @@ void check_config(const Config& config) {
             "0 for no validation");
 }
 
-Tokenizer read_tokenizer(const Config& config) {
+std::unique_ptr<const Tokenizer> read_checked_tokenizer(const Config& config) {
   check_config(config);
   const auto file = find_data(config.task.tokenizer, "task.tokenizer");
-  Tokenizer tokenizer = Tokenizer::read(file);
-  SSA_CHECK(tokenizer.size() <= config.model.vocabulary,
-            file.string() << ": has ids up to " << tokenizer.size() - 1
+  SSA_CHECK(
+      !is_sentence_piece(file),
+      file.string() << ": a masked language model needs a tokenizer.json (with <mask>), not a "
+                       "model of SentencePiece");
+  auto tokenizer = read_tokenizer(file);
+  SSA_CHECK(tokenizer->size() <= config.model.vocabulary,
+            file.string() << ": has ids up to " << tokenizer->size() - 1
                           << ", but model.vocabulary = " << config.model.vocabulary);
-  const auto pad = tokenizer.find("<pad>");
+  const auto pad = tokenizer->find("<pad>");
   SSA_CHECK(
       !pad || *pad == config.model.pad_id,
       file.string() << ": <pad> is " << *pad << ", but model.pad_id = " << config.model.pad_id);
-  const auto mask = tokenizer.find("<mask>");
+  const auto mask = tokenizer->find("<mask>");
   SSA_CHECK(!mask || *mask != config.model.pad_id,
             file.string() << ": <mask> is " << *mask << ", and so is model.pad_id");
   return tokenizer;
@@ -67,14 +71,14 @@ MaskedLanguageTask::MaskedLanguageTask(const Config& config)
                .most_tokens = config.model.max_positions,
                .padding = static_cast<TokenId>(config.model.pad_id),
                .skip_bad_lines = config.task.skip_bad_lines},
-      tokenizer_(read_tokenizer(config)),
-      training_masks_(recipe_, config_.mask_probability, tokenizer_,
+      tokenizer_(read_checked_tokenizer(config)),
+      training_masks_(recipe_, config_.mask_probability, *tokenizer_,
                       static_cast<std::uint64_t>(train_.seed), RandomStream::training),
-      validation_masks_(recipe_, config_.mask_probability, tokenizer_,
+      validation_masks_(recipe_, config_.mask_probability, *tokenizer_,
                         static_cast<std::uint64_t>(train_.seed), RandomStream::validation),
-      text_(read_text(find_files(config_.text, "task.text"), tokenizer_, reading_)),
-      validation_(read_text(find_files(config_.validation_text, "task.validation_text"), tokenizer_,
-                            reading_)) {
+      text_(read_text(find_files(config_.text, "task.text"), *tokenizer_, reading_)),
+      validation_(read_text(find_files(config_.validation_text, "task.validation_text"),
+                            *tokenizer_, reading_)) {
   data_ = {{"task.tokenizer", hash_tokenizer(config_)},
            {"task.text", hash_files(find_files(config_.text, "task.text"))},
            {"task.validation_text",

@@ -50,7 +50,7 @@ class MaskedLanguageTask : public Task {
   TrainConfig train_;
   MaskingRecipe recipe_;
   CorpusOptions reading_;
-  Tokenizer tokenizer_;
+  std::unique_ptr<const Tokenizer> tokenizer_;
   Masker training_masks_, validation_masks_;
   Corpus text_, validation_;
   std::vector<std::int64_t> first_view_ = {0};  ///< of each sentence, and the number of all

@@ -20,18 +20,18 @@ Files find_files(const TaskConfig& task) {
 
 }  // namespace
 
-std::unique_ptr<TextEncoder> read_encoder(const Config& config) {
-  const auto [tokenizer, merges] = find_files(config.task);
-  auto encoder = read_text_encoder(tokenizer, merges);
-  SSA_CHECK(encoder->size() <= config.model.vocabulary,
-            tokenizer.string() << ": has ids up to " << encoder->size() - 1
-                               << ", but model.vocabulary = " << config.model.vocabulary);
-  return encoder;
+std::unique_ptr<Tokenizer> read_task_tokenizer(const Config& config) {
+  const auto [file, merges] = find_files(config.task);
+  auto tokenizer = read_tokenizer(file, merges);
+  SSA_CHECK(tokenizer->size() <= config.model.vocabulary,
+            file.string() << ": has ids up to " << tokenizer->size() - 1
+                          << ", but model.vocabulary = " << config.model.vocabulary);
+  return tokenizer;
 }
 
 std::string hash_tokenizer(const TaskConfig& task) {
   const auto [tokenizer, merges] = find_files(task);
-  return hash_text_encoder(tokenizer, merges);
+  return hash_tokenizer(tokenizer, merges);
 }
 
 }  // namespace ssa

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 std::vector<TokenId> encoded(std::string_view line, const Tokenizer& tokenizer,
                              const CorpusOptions& options) {
-  std::vector<TokenId> ids = tokenizer.encode(line);
+  std::vector<TokenId> ids = tokenizer.encode(line, /*add_special_tokens=*/true);
   SSA_CHECK(!options.padding || std::ranges::find(ids, *options.padding) == ids.end(),
             "the token of padding (id " << *options.padding << ") is written in the text");
   return ids;

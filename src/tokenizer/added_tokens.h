@@ -7,17 +7,20 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/byte_pairs.h"
+#include "tokenizer/json_node.h"
+#include "tokenizer/token_id.h"
+#include "tokenizer/vocabulary.h"
 
 namespace ssa {
 
 struct AddedToken {
   std::string content;
   TokenId id = 0;
-  bool special = false;     ///< decoding may leave it out
-  bool normalized = false;  ///< looked for in the normalised text, itself normalised
-  bool lstrip = false;      ///< takes white space before it
-  bool rstrip = false;      ///< takes white space after it
+  bool special = false;      ///< decoding may leave it out
+  bool normalized = false;   ///< looked for in the normalised text, itself normalised
+  bool single_word = false;  ///< not beside a letter, a digit, a mark or _
+  bool lstrip = false;       ///< takes white space before it
+  bool rstrip = false;       ///< takes white space after it
 };
 
 /// Finds added tokens: at each place the longest, from left to right.
@@ -38,8 +41,11 @@ class AddedTokens {
  private:
   const AddedToken* match(std::string_view text) const;
 
-  std::vector<AddedToken> tokens_;  ///< the longest first
-  std::array<bool, 256> begins_{};  ///< bytes with which one of them begins
+  std::array<std::vector<AddedToken>, 256> tokens_;  ///< by their first byte, the longest first
 };
+
+/// The list "added_tokens". Throws std::runtime_error naming a token whose id is not the one that
+/// `tokenizers` would give it: the vocabulary's, or the next one after all others.
+std::vector<AddedToken> read_added_tokens(const JsonNode& list, const Vocabulary& vocabulary);
 
 }  // namespace ssa

@@ -52,6 +52,13 @@ std::optional<std::string> token_bytes(std::string_view token) {
   return out;
 }
 
+std::string spell_bytes(std::string_view text) {
+  std::string spelled;
+  spelled.reserve(2 * text.size());
+  for (const char byte : text) spelled += byte_characters()[static_cast<unsigned char>(byte)];
+  return spelled;
+}
+
 std::size_t first_word_length(std::string_view text) {
   if (text[0] == '\'') {
     for (const std::string_view ending : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"}) {

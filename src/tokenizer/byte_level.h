@@ -18,6 +18,9 @@ const std::array<std::string, 256>& byte_characters();
 /// none.
 std::optional<std::string> token_bytes(std::string_view token);
 
+/// Every byte of `text` as the character that stands for it.
+std::string spell_bytes(std::string_view text);
+
 /// Length of the first word of `text`, which is valid UTF-8 and not empty, by GPT-2's pattern
 ///   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 /// The words of a text are all of it.

@@ -7,6 +7,7 @@
 
 #include "files/byte_stream.h"
 #include "ssa/check.h"
+#include "tokenizer/sentence_piece_check.h"
 #include "tokenizer/sentence_piece_module/model.h"
 #include "tokenizer/unicode.h"
 
@@ -32,28 +33,35 @@ ReadSentencePiece* load_module() {
 
 }  // namespace
 
-SentencePieceEncoder::SentencePieceEncoder(const std::filesystem::path& file) {
+SentencePieceTokenizer::SentencePieceTokenizer(const std::filesystem::path& file) {
   static ReadSentencePiece* const read = load_module();
-  model_.reset(read(read_bytes(file)));
-  if (model_ == nullptr) {
-    throw std::runtime_error(
-        fmt::format("{}: is not a model of SentencePiece, or a damaged one", file.string()));
+  const std::string bytes = read_bytes(file);
+  const auto refuse = [&](std::string_view reason) {
+    throw std::runtime_error(fmt::format("{}: is not a model of SentencePiece, or a damaged one{}",
+                                         file.string(), reason));
+  };
+  try {
+    check_sentence_piece(bytes);
+  } catch (const std::invalid_argument& error) {
+    refuse(fmt::format(" ({})", error.what()));
   }
+  model_.reset(read(bytes));
+  if (model_ == nullptr) refuse("");
 }
 
-SentencePieceEncoder::~SentencePieceEncoder() = default;
+SentencePieceTokenizer::~SentencePieceTokenizer() = default;
 
-std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text, bool) const {
+std::vector<TokenId> SentencePieceTokenizer::encode(std::string_view text, bool) const {
   return encode_ordinary(text);
 }
 
-std::vector<TokenId> SentencePieceEncoder::encode_ordinary(std::string_view text) const {
+std::vector<TokenId> SentencePieceTokenizer::encode_ordinary(std::string_view text) const {
   check_utf8(text);  // the library would replace what is not
   return model_->encode(text);
 }
 
-std::string SentencePieceEncoder::decode(std::span<const TokenId> ids,
-                                         bool skip_special_tokens) const {
+std::string SentencePieceTokenizer::decode(std::span<const TokenId> ids,
+                                           bool skip_special_tokens) const {
   std::string text;
   std::vector<int> run;
   const auto end_run = [&] {
@@ -74,12 +82,14 @@ std::string SentencePieceEncoder::decode(std::span<const TokenId> ids,
   return text;
 }
 
-std::optional<TokenId> SentencePieceEncoder::find(std::string_view token) const {
+std::optional<TokenId> SentencePieceTokenizer::find(std::string_view token) const {
   const int id = model_->id(token);
   if (model_->piece(id) != token) return std::nullopt;
   return id;
 }
 
-TokenId SentencePieceEncoder::size() const { return model_->size(); }
+bool SentencePieceTokenizer::is_special(TokenId id) const { return model_->is_control(id); }
+
+TokenId SentencePieceTokenizer::size() const { return model_->size(); }
 
 }  // namespace ssa

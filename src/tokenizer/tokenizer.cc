@@ -1,129 +1,78 @@
 #include "tokenizer/tokenizer.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
+#include <stdexcept>
 #include <utility>
 
-#include "ssa/check.h"
-#include "tokenizer/byte_level.h"
-#include "tokenizer/unicode.h"
+#include "files/file_hash.h"
+#include "tokenizer/pipeline.h"
+#include "tokenizer/sentence_piece.h"
 
 namespace ssa {
+namespace fs = std::filesystem;
 namespace {
 
-BytePairs make_pairs(const TokenizerSpec& spec) {
-  std::array<TokenId, 256> byte_ids{};
-  for (std::size_t byte = 0; byte < byte_ids.size(); ++byte) {
-    const auto found = spec.vocabulary.find(byte_characters()[byte]);
-    byte_ids[byte] = found == spec.vocabulary.end() ? BytePairs::kNone : found->second;
-  }
-  std::vector<std::pair<std::string, TokenId>> tokens;
-  for (const auto& [token, id] : spec.vocabulary) {
-    if (auto bytes = token_bytes(token)) tokens.emplace_back(*std::move(bytes), id);
-  }
-  return {byte_ids, spec.merges, spec.unknown, tokens};
-}
+class SpecialTokensFound : public Tokenizer {
+ public:
+  explicit SpecialTokensFound(std::unique_ptr<Tokenizer> tokenizer)
+      : tokenizer_(std::move(tokenizer)) {}
 
-/// What is looked for in the text, and what the token is decoded into.
-std::string spelling(const AddedToken& token, const TokenizerSpec& spec) {
-  return token.normalized && spec.lowercase ? lowercase(token.content) : token.content;
-}
-
-std::vector<AddedToken> added_tokens(const TokenizerSpec& spec, bool normalized) {
-  std::vector<AddedToken> chosen;
-  for (AddedToken token : spec.added) {
-    if (token.normalized != normalized) continue;
-    token.content = spelling(token, spec);
-    chosen.push_back(std::move(token));
+  std::vector<TokenId> encode(std::string_view text, bool add_special_tokens) const override {
+    return tokenizer_->encode(text, add_special_tokens);
   }
-  return chosen;
-}
+  std::vector<TokenId> encode_ordinary(std::string_view text) const override {
+    return tokenizer_->encode(text, /*add_special_tokens=*/false);
+  }
+  std::string decode(std::span<const TokenId> ids, bool skip_special_tokens) const override {
+    return tokenizer_->decode(ids, skip_special_tokens);
+  }
+  std::optional<TokenId> find(std::string_view token) const override {
+    return tokenizer_->find(token);
+  }
+  bool is_special(TokenId id) const override { return tokenizer_->is_special(id); }
+  TokenId size() const override { return tokenizer_->size(); }
+
+ private:
+  std::unique_ptr<Tokenizer> tokenizer_;
+};
 
 }  // namespace
 
-std::optional<TokenId> TokenizerSpec::find(std::string_view token) const {
-  const auto is_it = std::ranges::find(added, token, &AddedToken::content);
-  if (is_it != added.end()) return is_it->id;
-  const auto found = vocabulary.find(token);
-  if (found == vocabulary.end()) return std::nullopt;
-  return found->second;
-}
+bool is_sentence_piece(const fs::path& file) { return file.extension() == ".model"; }
 
-Tokenizer::Tokenizer(TokenizerSpec spec)
-    : spec_(std::move(spec)),
-      pairs_(make_pairs(spec_)),
-      raw_(added_tokens(spec_, false)),
-      normalized_(added_tokens(spec_, true)) {
-  const auto set = [this](TokenId id, std::string_view token, bool special) {
-    const auto place = static_cast<std::size_t>(id);
-    if (place >= tokens_.size()) tokens_.resize(place + 1);
-    tokens_[place] = {true, special, token_bytes(token).value_or(std::string(token))};
-  };
-  for (const auto& [token, id] : spec_.vocabulary) set(id, token, false);
-  for (const AddedToken& token : spec_.added) set(token.id, spelling(token, spec_), token.special);
-}
-
-std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
-  std::vector<TokenId> ids;
-  if (add_special_tokens) ids = spec_.prefix;
-  encode_parts(text, true, ids);
-  if (add_special_tokens) ids.insert(ids.end(), spec_.suffix.begin(), spec_.suffix.end());
-  return ids;
-}
-
-std::vector<TokenId> Tokenizer::encode_ordinary(std::string_view text) const {
-  std::vector<TokenId> ids;
-  encode_parts(text, false, ids);
-  return ids;
-}
-
-void Tokenizer::encode_parts(std::string_view text, bool find_special,
-                             std::vector<TokenId>& ids) const {
-  check_utf8(text);
-  for (const auto& [part, token] : raw_.split(text, find_special)) {
-    if (token) {
-      ids.push_back(*token);
-    } else if (spec_.lowercase) {
-      encode_normalized(lowercase(part), find_special, ids);
-    } else {
-      encode_normalized(part, find_special, ids);
-    }
+std::unique_ptr<Tokenizer> read_tokenizer(const fs::path& file, const fs::path& merges) {
+  if (is_sentence_piece(file)) {
+    if (merges.empty()) return std::make_unique<SentencePieceTokenizer>(file);
+    throw std::runtime_error(fmt::format("{}: a model of SentencePiece has no merges ({})",
+                                         file.string(), merges.string()));
   }
+  return std::make_unique<Pipeline>(merges.empty() ? Pipeline::read(file)
+                                                   : Pipeline::read(file, merges));
 }
 
-void Tokenizer::encode_normalized(std::string_view text, bool find_special,
-                                  std::vector<TokenId>& ids) const {
-  for (const auto& [part, token] : normalized_.split(text, find_special)) {
-    if (token) {
-      ids.push_back(*token);
-    } else if (spec_.add_prefix_space && part.front() != ' ') {
-      encode_words(std::string(" ").append(part), ids);
-    } else {
-      encode_words(part, ids);
-    }
-  }
+std::unique_ptr<Tokenizer> find_special_tokens(std::unique_ptr<Tokenizer> tokenizer) {
+  return std::make_unique<SpecialTokensFound>(std::move(tokenizer));
 }
 
-void Tokenizer::encode_words(std::string_view text, std::vector<TokenId>& ids) const {
-  while (!text.empty()) {
-    const std::size_t length = spec_.split_words ? first_word_length(text) : text.size();
-    pairs_.encode(text.substr(0, length), ids);
-    text.remove_prefix(length);
-  }
+std::string hash_tokenizer(const fs::path& file, const fs::path& merges) {
+  std::vector<fs::path> files = {file};
+  if (!merges.empty()) files.push_back(merges);
+  return hash_contents(files);
 }
 
-std::string Tokenizer::decode(std::span<const TokenId> ids, bool skip_special_tokens) const {
-  SSA_CHECK(spec_.can_decode,
-            "decoder: the tokenizer's file has none, so its ids cannot be turned into text: "
-            "ByteLevel is what a byte-level BPE needs");
-  std::string bytes;
-  for (const TokenId id : ids) {
-    const auto place = static_cast<std::size_t>(id);
-    SSA_CHECK(id >= 0 && place < tokens_.size() && tokens_[place].known,
-              "id " << id << " is not in the vocabulary, whose ids end at " << size() - 1);
-    const Token& token = tokens_[place];
-    if (!(skip_special_tokens && token.special)) bytes += token.bytes;
+EndToken find_end_token(const Tokenizer& tokenizer, const std::string& name) {
+  if (!name.empty()) {
+    if (const auto id = tokenizer.find(name)) return {name, *id};
+    throw std::runtime_error(
+        fmt::format("--end-token {}: the tokenizer's vocabulary has no such token", name));
   }
-  return replace_invalid_utf8(std::move(bytes));
+  for (const char* usual : {"<|endoftext|>", "</s>"}) {
+    if (const auto id = tokenizer.find(usual)) return {usual, *id};
+  }
+  throw std::runtime_error(
+      "the tokenizer's vocabulary has neither <|endoftext|> nor </s>: --end-token says which token "
+      "ends a document");
 }
 
 }  // namespace ssa

@@ -1,90 +1,71 @@
-// Byte-level BPE: text to token ids and back, with the ids of Hugging Face's `tokenizers`.
+// One interface for every kind of tokenizer.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/added_tokens.h"
-#include "tokenizer/byte_pairs.h"
+#include "tokenizer/token_id.h"
 
 namespace ssa {
 
-/// What a tokenizer's file says.
-struct TokenizerSpec {
-  std::map<std::string, TokenId, std::less<>>
-      vocabulary;             ///< in the file's spelling: Ġ for a space
-  std::vector<Merge> merges;  ///< the sooner, the earlier
-  std::optional<UnknownByte> unknown;
-  std::vector<AddedToken> added;
-  bool lowercase = false;
-  bool add_prefix_space = false;
-  bool split_words = true;              ///< by GPT-2's pattern; else a text is one word
-  std::vector<TokenId> prefix, suffix;  ///< special tokens around a text
-  bool can_decode = true;
-  std::optional<std::int64_t> max_length;  ///< the file's truncation: told, not applied
-
-  /// The id of a token in the file's spelling ("Ġthe", "<mask>").
-  std::optional<TokenId> find(std::string_view token) const;
-};
-
-/// Immutable after construction, so any number of threads may share one.
+/// Text to token ids and back. Immutable, so any number of threads may share one.
 class Tokenizer {
  public:
-  /// A tokenizer.json of Hugging Face's `tokenizers`. Throws std::runtime_error naming the file,
-  /// the field and what is supported for whatever is not a byte-level BPE as described in
-  /// docs/formats.md.
-  static Tokenizer read(const std::filesystem::path& file);
+  virtual ~Tokenizer() = default;
 
-  /// GPT-2's pair of files. <|endoftext|>, if it is in the vocabulary, is a special token.
-  static Tokenizer read(const std::filesystem::path& vocabulary,
-                        const std::filesystem::path& merges);
+  /// The ids that the tokenizer's own library gives. Of byte-level BPE: special tokens written in
+  /// the text are found, and the file's own stand around it if `add_special_tokens`. SentencePiece
+  /// does neither. Throws std::invalid_argument naming the byte that is not valid UTF-8.
+  virtual std::vector<TokenId> encode(std::string_view text,
+                                      bool add_special_tokens = true) const = 0;
 
-  explicit Tokenizer(TokenizerSpec spec);
+  /// All of `text` as text: no special token is put around it, and one that is written in it
+  /// becomes the ids of its letters.
+  virtual std::vector<TokenId> encode_ordinary(std::string_view text) const = 0;
 
-  /// Ids of `text`; with the tokens that the file's post-processor puts around a text (<s> … </s>)
-  /// if `add_special_tokens`. Special tokens written in the text are found either way. Never
-  /// truncates or pads. Throws std::invalid_argument naming the offset where the text is not valid
-  /// UTF-8.
-  std::vector<TokenId> encode(std::string_view text, bool add_special_tokens = true) const;
+  /// Throws std::invalid_argument naming an id that the vocabulary does not have.
+  virtual std::string decode(std::span<const TokenId> ids,
+                             bool skip_special_tokens = true) const = 0;
 
-  /// The same without any special token: none is put around the text, and one written in it is
-  /// text like any other, as with `encode_special_tokens` of Hugging Face's tokenizers.
-  std::vector<TokenId> encode_ordinary(std::string_view text) const;
+  /// The id of a token in the vocabulary's spelling.
+  virtual std::optional<TokenId> find(std::string_view token) const = 0;
 
-  /// The text of `ids`, U+FFFD standing for bytes that are not valid UTF-8. Throws
-  /// std::invalid_argument naming an id that the vocabulary does not have.
-  std::string decode(std::span<const TokenId> ids, bool skip_special_tokens = true) const;
-
-  std::optional<TokenId> find(std::string_view token) const { return spec_.find(token); }
-
-  /// Whether the id is a special token's (<s>, <mask>, …). It must be below size().
-  bool is_special(TokenId id) const { return tokens_[static_cast<std::size_t>(id)].special; }
+  /// Whether the id, which must be below size(), is a special token's (<s>, <mask>, …).
+  virtual bool is_special(TokenId id) const = 0;
 
   /// The largest id + 1: what an embedding needs.
-  TokenId size() const { return static_cast<TokenId>(tokens_.size()); }
-
-  const TokenizerSpec& spec() const { return spec_; }
-
- private:
-  struct Token {
-    bool known = false, special = false;
-    std::string bytes;
-  };
-
-  void encode_parts(std::string_view text, bool find_special, std::vector<TokenId>& ids) const;
-  void encode_normalized(std::string_view text, bool find_special, std::vector<TokenId>& ids) const;
-  void encode_words(std::string_view text, std::vector<TokenId>& ids) const;
-
-  TokenizerSpec spec_;
-  BytePairs pairs_;
-  AddedTokens raw_, normalized_;
-  std::vector<Token> tokens_;  ///< by id
+  virtual TokenId size() const = 0;
 };
+
+/// A .model of SentencePiece, a tokenizer.json, or a vocab.json with `merges` (else empty). Throws
+/// std::runtime_error naming the file and what is wrong with it.
+std::unique_ptr<Tokenizer> read_tokenizer(const std::filesystem::path& file,
+                                          const std::filesystem::path& merges = {});
+
+/// The same tokenizer, but for encode_ordinary(): it finds special tokens that are written in the
+/// text, as encode() does.
+std::unique_ptr<Tokenizer> find_special_tokens(std::unique_ptr<Tokenizer> tokenizer);
+
+/// A short name for what such a tokenizer is, wherever its files lie and whatever they are called.
+std::string hash_tokenizer(const std::filesystem::path& file,
+                           const std::filesystem::path& merges = {});
+
+/// Whether the file is read as a model of SentencePiece: its name ends in .model.
+bool is_sentence_piece(const std::filesystem::path& file);
+
+/// The token that ends a document.
+struct EndToken {
+  std::string token;
+  TokenId id = 0;
+};
+
+/// The one called `name`; where that is empty, <|endoftext|> or else </s>. Throws
+/// std::runtime_error if the vocabulary lacks it.
+EndToken find_end_token(const Tokenizer& tokenizer, const std::string& name = {});
 
 }  // namespace ssa

@@ -40,7 +40,7 @@ class MinimalPairs : public testing::Test {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     std::ofstream(folder_ / "tokenizer.json") << small_tokenizer().dump();
-    tokenizer_ = Tokenizer::read(folder_ / "tokenizer.json");
+    tokenizer_ = read_tokenizer(folder_ / "tokenizer.json");
   }
   ~MinimalPairs() override { fs::remove_all(folder_); }
 
@@ -68,7 +68,7 @@ class MinimalPairs : public testing::Test {
   }
 
   fs::path folder_ = test::temporary_folder();
-  std::optional<Tokenizer> tokenizer_;
+  std::unique_ptr<const Tokenizer> tokenizer_;
   std::int64_t asked_ = 0, read_ = 0;
 };
 

@@ -77,7 +77,7 @@ TEST(SampleToken, HugeAndEqualLogitsAreNoTrouble) {
 }
 
 /// One id for each byte.
-class Bytes : public TextEncoder {
+class Bytes : public Tokenizer {
  public:
   std::vector<TokenId> encode(std::string_view text, bool) const override {
     return encode_ordinary(text);
@@ -102,6 +102,7 @@ class Bytes : public TextEncoder {
     return text;
   }
   std::optional<TokenId> find(std::string_view) const override { return std::nullopt; }
+  bool is_special(TokenId) const override { return false; }
   TokenId size() const override { return 256; }
 };
 

@@ -18,7 +18,7 @@ class CorpusTest : public testing::Test {
  protected:
   CorpusTest() {
     fs::create_directories(folder_);
-    tokenizer_ = Tokenizer::read(write("tokenizer.json", small_tokenizer().dump()));
+    tokenizer_ = read_tokenizer(write("tokenizer.json", small_tokenizer().dump()));
   }
   ~CorpusTest() override { fs::remove_all(folder_); }
 
@@ -41,7 +41,7 @@ class CorpusTest : public testing::Test {
   }
 
   fs::path folder_ = test::temporary_folder();
-  std::optional<Tokenizer> tokenizer_;
+  std::unique_ptr<const Tokenizer> tokenizer_;
 };
 
 TEST_F(CorpusTest, KeepsWhatIsLongAndShortEnoughAndSaysWhatItLeftOut) {

@@ -18,12 +18,9 @@ namespace {
 struct Example {
   std::vector<Merge> merges;
   std::vector<std::pair<std::string, TokenId>> tokens;
-  std::array<TokenId, 256> byte_ids{};
 
   explicit Example(const std::string& alphabet) {
-    byte_ids.fill(BytePairs::kNone);
     for (const char c : alphabet) {
-      byte_ids[static_cast<unsigned char>(c)] = static_cast<TokenId>(tokens.size());
       tokens.emplace_back(std::string(1, c), static_cast<TokenId>(tokens.size()));
     }
   }
@@ -42,8 +39,8 @@ struct Example {
     return *this;
   }
 
-  BytePairs pairs(std::optional<UnknownByte> unknown = std::nullopt) const {
-    return {byte_ids, merges, unknown, tokens};
+  BytePairs pairs(std::optional<UnknownSymbol> unknown = std::nullopt, bool bytes = true) const {
+    return {TokenMap(tokens.begin(), tokens.end()), merges, {.bytes = bytes, .unknown = unknown}};
   }
 
   std::vector<std::string> encode(const std::string& word) const {
@@ -57,7 +54,7 @@ struct Example {
   /// What the paper says, a round at a time.
   std::vector<TokenId> plain(const std::string& word) const {
     std::vector<TokenId> ids;
-    for (const char c : word) ids.push_back(byte_ids[static_cast<unsigned char>(c)]);
+    for (const char c : word) ids.push_back(id(std::string(1, c)));
     while (true) {
       std::size_t best_rank = merges.size(), best_at = 0;
       for (std::size_t at = 0; at + 1 < ids.size(); ++at) {
@@ -117,15 +114,44 @@ TEST(BytePairs, AgreesWithPlainRounds) {
   }
 }
 
-TEST(BytePairs, UnknownBytes) {
+TEST(BytePairs, CharactersAndWhatStandsAroundThem) {
+  const TokenMap tokens = {{"é", 0},      {"##b", 1},    {"éb", 2},    {"##b</w>", 3},
+                           {"éb</w>", 4}, {"<0xC3>", 5}, {"<0xA0>", 6}};
+  const std::vector<Merge> merges = {{0, 3, 4}, {0, 1, 2}};
+  const auto encode = [&](const char* word, bool byte_fallback) {
+    std::vector<TokenId> ids;
+    const BytePairs pairs(tokens, merges,
+                          {.unknown = UnknownSymbol{9, true},
+                           .byte_fallback = byte_fallback,
+                           .continuing_prefix = "##",
+                           .end_suffix = "</w>"});
+    pairs.encode(word, ids);
+    return ids;
+  };
+  EXPECT_EQ(encode("éb", false), (std::vector<TokenId>{4}));
+  EXPECT_EQ(encode("ébb", false), (std::vector<TokenId>{2, 3}));
+  EXPECT_EQ(encode("àéb", false), (std::vector<TokenId>{9, 3})) << "##é is none: à and é are one";
+  EXPECT_EQ(encode("àb", true), (std::vector<TokenId>{5, 6, 3}));
+}
+
+TEST(BytePairs, APieceThatIsATokenIsThatOneIfAsked) {
+  Example example = Example("abc").merge("a", "b");
+  example.tokens.emplace_back("abc", 9);
+  std::vector<TokenId> ids;
+  const TokenMap tokens(example.tokens.begin(), example.tokens.end());
+  BytePairs(tokens, example.merges, {.bytes = true, .whole_first = true}).encode("abc", ids);
+  EXPECT_EQ(ids, (std::vector<TokenId>{9}));
+}
+
+TEST(BytePairs, UnknownSymbols) {
   const Example example = Example("ab").merge("a", "b");
-  const auto encode = [&](std::optional<UnknownByte> unknown) {
+  const auto encode = [&](std::optional<UnknownSymbol> unknown) {
     std::vector<TokenId> ids;
     example.pairs(unknown).encode("xxabyaxb", ids);
     return ids;
   };
-  EXPECT_EQ(encode(UnknownByte{7, false}), (std::vector<TokenId>{7, 7, 2, 7, 0, 7, 1}));
-  EXPECT_EQ(encode(UnknownByte{7, true}), (std::vector<TokenId>{7, 2, 7, 0, 7, 1}));
+  EXPECT_EQ(encode(UnknownSymbol{7, false}), (std::vector<TokenId>{7, 7, 2, 7, 0, 7, 1}));
+  EXPECT_EQ(encode(UnknownSymbol{7, true}), (std::vector<TokenId>{7, 2, 7, 0, 7, 1}));
   EXPECT_EQ(encode(std::nullopt), (std::vector<TokenId>{2, 2}));
 }
 

@@ -1,6 +1,7 @@
 """`ssa tokenizer` gives the ids of PyPI `tokenizers`, on hand-made hard text and on whole corpora."""
 
 import json
+import random
 import subprocess
 import sys
 import time
@@ -215,7 +216,10 @@ def test_bad_lines(ssa, files, command, content, message):
 def test_info(ssa, files):
     text = ssa("tokenizer", "info", *files(small(normalizers.Lowercase(), post_processor=True, fuse=False))).stdout
     rows = [line.split(maxsplit=1) for line in text.splitlines()]
-    for row in (["kind", "byte-level BPE"], ["size", "501 (largest id + 1)"], ["normalizer", "lower case"]):
+    for row in (
+        ["model", "BPE, of bytes"], ["size", "501 (largest id + 1)"], ["normalizer", "Lowercase"],
+        ["pre-tokenizer", "ByteLevel"], ["decoder", "ByteLevel"], ["unknown", "<unk> (2)"],
+    ):  # fmt: skip
         assert row in rows
     assert "around a text   <s> (3) … </s> (4)" in text
     assert "0 <mask>, special, with white space before it" in text
@@ -252,6 +256,114 @@ def test_sentencepiece_training(ssa, tmp_path, monkeypatch, kind):
     for text in ("the cat and the dog.", "a naïve 中文 text 👍"):
         assert 0 not in model.encode(text)
         assert model.decode(model.encode(text)) == text
+
+
+@pytest.mark.parametrize("kind", ["sentencepiece-bpe", "sentencepiece-unigram"])
+def test_sentencepiece_training_reads_all_of_the_text(ssa, tmp_path, monkeypatch, kind):
+    """Lines longer than the library's usual limit, and lines with characters that it keeps for itself."""
+    monkeypatch.setenv("SSA_PYTHON", sys.executable)
+    lines = ["the cat and the dog"] * 50 + ["zebra " * 2000] * 3 + ["quokka \u2585 and \0quokka"] * 20
+    (tmp_path / "corpus.txt").write_text("\ufeff" + "\n".join(lines))
+    done = ssa("tokenizer", "train", "corpus.txt", "--kind", kind, "--vocabulary", 300, "-o", "out.model")
+    assert "40 characters U+2585 or U+0000, which SentencePiece keeps for itself, were left out" in done.stderr
+    model = SentencePieceProcessor(model_file=str(tmp_path / "out.model"))
+    for word in ("zebra", "quokka"):
+        assert len(model.encode(word)) < len(word), word
+    pieces = [model.id_to_piece(id) for id in range(model.vocab_size())]
+    assert not any("\ufeff" in piece for piece in pieces)
+
+
+@pytest.mark.parametrize("kind", ["byte-level-bpe", "sentencepiece-bpe", "sentencepiece-unigram"])
+def test_training_on_one_long_word(ssa, tmp_path, monkeypatch, kind):
+    monkeypatch.setenv("SSA_PYTHON", sys.executable)
+    word = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz", k=100_000))
+    (tmp_path / "corpus.txt").write_text(word)
+    start = time.perf_counter()
+    done = ssa("tokenizer", "train", "corpus.txt", "--kind", kind, "--vocabulary", 1000, "-o", "out")
+    assert "1 words longer than 1000 characters were read in pieces" in done.stderr
+    assert time.perf_counter() - start < 60
+
+
+def test_training_imports_nothing_from_the_working_directory(ssa, tmp_path, monkeypatch):
+    monkeypatch.setenv("SSA_PYTHON", sys.executable)
+    for name in ("tokenizers", "ssa_attention", "argparse"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('a file beside the corpus was run')\n")
+    (tmp_path / "corpus.txt").write_text("The cat and the dog.\n" * 20)
+    ssa("tokenizer", "train", "corpus.txt", "--vocabulary", "300", "-o", "out.json")
+    assert (tmp_path / "out.json").exists()
+
+
+def test_training_without_the_package_is_one_line(ssa, tmp_path, monkeypatch):
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("SSA_PYTHON", str(python))
+    error = ssa("tokenizer", "train", "corpus.txt", code=1).stderr
+    assert "No module named 'ssa_attention': training needs ssa_attention with tokenizers" in error
+    assert "Traceback" not in error and len(error.splitlines()) == 1
+
+
+@pytest.fixture(scope="module")
+def sentencepiece_model(tmp_path_factory):
+    from ssa_attention.tokenizer_training import train_sentencepiece
+
+    return train_sentencepiece(["The cat and the dog."] * 20, "sentencepiece-unigram", 300, lowercase=True)
+
+
+def test_damaged_sentencepiece_models_are_refused(ssa, tmp_path, sentencepiece_model):
+    """Each with a reason, before the library reads it: a table of characters that leads out of itself, scores that are
+    no numbers, pieces that are empty or there twice, a file that ends too early."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    def damaged(change):
+        content = sentencepiece_model_pb2.ModelProto()
+        content.ParseFromString(sentencepiece_model)
+        change(content)
+        return content.SerializeToString()
+
+    def table(content):
+        characters = bytearray(content.normalizer_spec.precompiled_charsmap)
+        for place in range(4, 4000, 4):
+            characters[place + 3] = 0x7F
+        content.normalizer_spec.precompiled_charsmap = bytes(characters)
+
+    def short_table(content):
+        content.normalizer_spec.precompiled_charsmap = content.normalizer_spec.precompiled_charsmap[:1000]
+
+    def score(content):
+        content.pieces[280].score = float("nan")
+
+    def twice(content):
+        content.pieces[280].piece = content.pieces[281].piece
+
+    def empty(content):
+        content.pieces[280].piece = ""
+
+    cases = {
+        "points outside of itself": damaged(table),
+        "is no map of characters": damaged(short_table),
+        "piece 280 has a score that is not finite": damaged(score),
+        "piece 281 is there twice": damaged(twice),
+        "piece 280 is empty": damaged(empty),
+        "ends too early": sentencepiece_model[:-3],
+        "has no pieces": damaged(lambda content: content.ClearField("pieces")),
+    }
+    for message, content in cases.items():
+        (tmp_path / "bad.model").write_bytes(content)
+        error = ssa("tokenizer", "info", "bad.model", code=1).stderr
+        assert "bad.model: is not a model of SentencePiece, or a damaged one" in error and message in error, error
+
+
+def test_changed_bytes_of_a_sentencepiece_model_never_crash(ssa, tmp_path, sentencepiece_model):
+    draw = random.Random(1)
+    (tmp_path / "text.txt").write_text("The cat ﬁ ½ Ⅷ \u0301 中文 \u00a0 dog\n")
+    for _ in range(40):
+        content = bytearray(sentencepiece_model)
+        for _ in range(draw.choice([1, 5, 50])):
+            content[draw.randrange(len(content))] = draw.randrange(256)
+        (tmp_path / "changed.model").write_bytes(content)
+        command = [ssa.binary, "tokenizer", "encode", "changed.model", "text.txt"]
+        assert subprocess.run(command, cwd=tmp_path, check=False, capture_output=True).returncode in (0, 1)
 
 
 def test_training_is_the_python_modules(ssa, monkeypatch):

@@ -15,7 +15,11 @@ void check(const sentencepiece::util::Status& status) {
 class Model : public SentencePieceModel {
  public:
   bool read(std::string_view bytes) {
-    return !bytes.empty() && processor_.LoadFromSerializedProto(bytes).ok();
+    try {
+      return !bytes.empty() && processor_.LoadFromSerializedProto(bytes).ok();
+    } catch (const std::exception&) {  // of the library that builds its trees
+      return false;
+    }
   }
   std::vector<int> encode(std::string_view text) const override {
     std::vector<int> ids;
