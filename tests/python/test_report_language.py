@@ -7,10 +7,10 @@ import math
 import shutil
 
 import pytest
-import synthetic_runs
 from report_page import assert_loads_nothing, embedded, section, words
 from ssa_attention import report
-from synthetic_runs import LENGTHS, TASKS, TEXTS, mean_interval, write_lm_experiment, write_run
+from synthetic_runs import LENGTHS, TASKS, TEXTS, write_lm_experiment, write_run
+from synthetic_tables import mean_interval, off_scale
 
 SEEDS = (1, 2, 3)
 
@@ -111,7 +111,7 @@ def test_error_against_steps_and_depth(tmp_path, kind, sizes):
             placed = [
                 math.log((k + 0.5) / (n - k + 0.5)) for k, n in ((r["mean"] * r["items"], r["items"]) for r in rows)
             ]
-            expected[score, size] = 100 * synthetic_runs.off_scale(sum(placed) / 3, "log-odds")
+            expected[score, size] = 100 * off_scale(sum(placed) / 3, "log-odds")
     figure = embedded(report.build([tmp_path]), "figures")[f"growth-{kind}-0-0"]
     for line in traces(figure, "mean"):
         assert line["x"] == list(sizes)
