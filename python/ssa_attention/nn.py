@@ -97,9 +97,11 @@ class Attention(nn.Module):
     def _apply(self, fn, recurse=True):
         # The slopes of ALiBi keep their digits as the score's parameters do.
         slopes, self.alibi_slopes = self.alibi_slopes, None
-        super()._apply(fn, recurse)
-        if slopes is not None:
-            self.alibi_slopes = keeping_precision(fn)(slopes)
+        try:
+            super()._apply(fn, recurse)
+            slopes = None if slopes is None else keeping_precision(fn)(slopes)
+        finally:
+            self.alibi_slopes = slopes
         return self
 
     def extra_repr(self) -> str:

@@ -102,6 +102,7 @@ class Bytes : public Tokenizer {
     return text;
   }
   std::optional<TokenId> find(std::string_view) const override { return std::nullopt; }
+  bool is_special(TokenId) const override { return false; }
   TokenId size() const override { return 256; }
 };
 

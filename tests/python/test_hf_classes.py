@@ -6,11 +6,12 @@ import pytest
 import transformers
 from hugging_face_classes import Outcome, examine
 
-RIGHT = ["GPT2", "Llama", "Qwen3", "Bert", "Splinter", "LayoutLM", "MarkupLM", "Mixtral", "T5"]
+RIGHT = ["GPT2", "Llama", "Qwen3", "Bert", "Splinter", "LayoutLM", "MarkupLM", "Mixtral", "T5", "NllbMoe"]
 REFUSED = {
     "Bloom": "BloomModel computes its attention itself",
     "BigBirdPegasus": "BigBirdPegasusBlockSparseAttention",
     "SiglipVision": r"head.attention \(MultiheadAttention\)",
+    "MaskFormer": r"MaskFormerSwinSelfAttention",
     "Gemma2": "Gemma2Attention asks for softcap",
     "Longformer": "LongformerModel computes its attention itself",
 }

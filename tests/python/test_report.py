@@ -13,7 +13,8 @@ import synthetic_runs
 from report_page import embedded, run_report, section, words
 from ssa_attention import report
 from ssa_attention.report import statistics
-from synthetic_runs import mean_interval, off_scale, on_scale, scale_of, write_experiment, write_run
+from synthetic_runs import write_experiment, write_run
+from synthetic_tables import mean_interval, off_scale, on_scale, outcome, scale_of
 
 SEEDS = (1, 2, 3)
 SCORES = ("softmax", "ssa")
@@ -372,7 +373,7 @@ def test_forest_shows_the_comparisons_that_the_terminal_counts(study):
     shown = {t["name"]: t for t in figure["data"]}
     assert sum(len(t["x"]) for t in shown.values()) == counts["comparisons"] == len(rows) > 30
     for kind, name in words.items():
-        of_kind = [r for r in rows if synthetic_runs.outcome(r) == kind]
+        of_kind = [r for r in rows if outcome(r) == kind]
         assert len(of_kind) == counts[kind]
         if of_kind:
             trace = shown[name]
@@ -427,12 +428,29 @@ def test_tables_of_earlier_versions_give_no_verdict(tmp_path, study):
     assert sorted(high) == close(sorted(r["effect_high"] for r in counted))
 
 
+def test_means_are_those_of_the_table(tmp_path, study):
+    """One home for the statistics: rows without counts of errors are compared as `ssa reproduce` does."""
+    root = tmp_path / "quick"
+    root.mkdir()
+    shutil.copy(study.root / "results.jsonl", root)
+    rows = json.loads((study.root / "table.json").read_text())
+    row = next(r for r in rows if (r["variant"], r["metric"], r["score"]) == (EVERY, "sigma=5/40/wrong", "ssa"))
+    row |= {"centre": 0.123, "centre_low": 0.1, "centre_high": 0.2}
+    synthetic_runs.write_json(root / "table.json", rows)
+    figure = embedded(report.build([root]), "figures")["sigma-0"]
+    line = next(t for t in figure["data"] if t["meta"] == {"kind": "mean", "name": "ssa"})
+    band = next(t for t in figure["data"] if t["meta"] == {"kind": "band", "name": "ssa"})
+    at = line["x"].index(5)
+    assert line["y"][at] == pytest.approx(12.3)
+    assert [band["y"][at], band["y"][-1 - at]] == pytest.approx([20, 10])
+
+
 def test_cells_without_a_verdict_are_grey(study):
     shown = section(study.text, "glance")
     rows = _counted(study)
     for kind, name, coloured in (("better", "better", True), ("not decided", "not-decided", False)):
         cells = re.findall(rf'<td class="{name}"[^>]*>', shown)
-        assert len(cells) == sum(synthetic_runs.outcome(r) == kind for r in rows)
+        assert len(cells) == sum(outcome(r) == kind for r in rows)
         assert all(("background:#0072b2" in cell) == coloured for cell in cells)
 
 

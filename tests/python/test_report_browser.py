@@ -9,7 +9,7 @@ import pytest
 from browser import Browser, opened
 from report_page import assert_drawn, assert_loads_nothing, embedded, needs_chromium
 from ssa_attention import report
-from synthetic_runs import write_experiment, write_mlm_experiment
+from synthetic_runs import write_experiment, write_lm_experiment, write_mlm_experiment
 
 MAX_BYTES = 2_500_000
 FIRST_CHART = 1000  # pixels from the top
@@ -20,6 +20,7 @@ def text(tmp_path_factory) -> str:
     root = tmp_path_factory.mktemp("made") / "quick"
     write_experiment(root, seeds=3, variants=("full-linear",), endpoints=True)
     write_mlm_experiment(root.parent / "encoder", suites=("zorro",))
+    write_lm_experiment(root.parent / "language")
     return report.build([root.parent])
 
 
@@ -83,7 +84,7 @@ def test_keys_links_images_and_dark_mode(page, tmp_path):
         # A link opens the section that it leads to.
         browser.run("document.querySelector('nav a[href=\"#shifts\"]').click()")
         browser.wait("document.querySelector('#shifts > details').open")
-        figure = "document.getElementById('sigma-1')"
+        figure = "document.getElementById('sigma-2')"
         browser.wait(f"{figure}.data")
         # The key hides a score, its band too, and shows it again.
         key = "document.querySelector('#shifts [data-trace=ssa]')"

@@ -11,7 +11,8 @@ import synthetic_runs
 from report_page import embedded, section, words
 from ssa_attention import report
 from ssa_attention.report import statistics
-from synthetic_runs import PARADIGMS, mean_interval, write_experiment, write_lines, write_mlm_experiment, write_mlm_run
+from synthetic_runs import PARADIGMS, write_experiment, write_lines, write_mlm_experiment, write_mlm_run
+from synthetic_tables import mean_interval
 
 SEEDS = (1, 2, 3)
 SUITES = ("zorro", "zorro-mlm")

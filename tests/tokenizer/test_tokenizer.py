@@ -1,6 +1,7 @@
 """`ssa tokenizer` gives the ids of PyPI `tokenizers`, on hand-made hard text and on whole corpora."""
 
 import json
+import random
 import subprocess
 import sys
 import time

@@ -73,12 +73,16 @@ def attention_modules(model: PreTrainedModel) -> list[tuple[str, nn.Module, PreT
 
 
 def left_behind(model: PreTrainedModel, score_names: frozenset[str]) -> list[tuple[str, str]]:
-    """Name and class of each module that would go on with its own attention though its config names a score."""
-    return [
-        (name, type(module).__name__)
-        for name, module, config in _with_configs(model)
-        if config._attn_implementation in score_names and computes_itself(module)
-    ]
+    """Name and class of each module that would go on with its own attention though its config, or that of a model
+    around it, names a score: backbones may read "eager" in a config of their own whatever was asked for."""
+    asked: dict[str, bool] = {}
+    found = []
+    for name, module, config in _with_configs(model):
+        around = asked.get(name.rpartition(".")[0], False)
+        asked[name] = around or config._attn_implementation in score_names
+        if asked[name] and computes_itself(module):
+            found.append((name, type(module).__name__))
+    return found
 
 
 def query_heads(module: nn.Module, config: PreTrainedConfig) -> int:

@@ -16,6 +16,10 @@ from ..operator import ScoreInfo, attention, scores
 from ..score_parameters import compute_type, effective_values, initial_weights, keeping_precision, new_weight_type
 from .recognised import attention_modules, left_behind, query_heads
 
+# Configs of models whose attention modules do not say whether they are causal: transformers does not let "sdpa" run
+# them. They need every mask, also that of plain causality, which is otherwise left out for a flag.
+_WHOLE_MASKS: set[type[PreTrainedConfig]] = set()
+
 _REFUSED = ("softcap", "s_aux", "sinks", "head_mask")
 
 
@@ -72,6 +76,8 @@ def _set_parameters(model: PreTrainedModel) -> None:
         _refuse(model, info.name)
     if others := left_behind(model, frozenset(scores())):
         _refuse_part(model, others)
+    if not model._supports_sdpa:
+        _WHOLE_MASKS.add(type(model.config))
     for _, module, config in attention_modules(model):
         info = _score_of(config)
         before, now = getattr(module, "score_name", None), None if info is None else info.name
@@ -170,9 +176,35 @@ def _extend(model_class: type[PreTrainedModel]) -> None:
             _refuse(self, attn_implementation)  # theirs only warns
         _set_parameters(self)
 
+    def refusing_tables(make):
+        """Some classes look their attention up in a table of their own and end with KeyError: 'ssa'."""
+
+        @functools.wraps(make)
+        def make_or_refuse(cls, *args, **kwargs):
+            try:
+                return make(cls, *args, **kwargs)
+            except KeyError as error:
+                if error.args and error.args[0] in scores():
+                    raise ValueError(
+                        f'attn_implementation="{error.args[0]}": {cls.__name__} chooses its attention from a table of its '
+                        "own, which no other package can add to"
+                    ) from error
+                raise
+
+        return classmethod(make_or_refuse)
+
+    model_class._from_config = refusing_tables(model_class._from_config.__func__)
+    model_class.from_pretrained = refusing_tables(model_class.from_pretrained.__func__)
     model_class.post_init = post_init_with_scores
     model_class._initialize_weights = initialize_with_scores
     model_class.set_attn_implementation = switch_with_scores
+
+
+def _mask_of(*args, config: PreTrainedConfig | None = None, **options) -> Tensor | None:
+    """Theirs of sdpa: bool, None where is_causal says enough."""
+    if type(config) in _WHOLE_MASKS:
+        options |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+    return sdpa_mask(*args, config=config, **options)
 
 
 @dataclass(frozen=True)
@@ -263,4 +295,4 @@ def register() -> None:
         PreTrainedModel._ssa_attention = True
     for info in scores().values():
         AttentionInterface.register(info.name, _attention_of(info))
-        AttentionMaskInterface.register(info.name, sdpa_mask)
+        AttentionMaskInterface.register(info.name, _mask_of)

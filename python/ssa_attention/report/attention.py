@@ -135,7 +135,7 @@ def _heat_map(rows: list[list[float | None]], tokens: list[tuple[str, float]]) -
             hovertemplate="query %{y}<br>key %{x}<br><b>weight %{z}</b><extra></extra>",
         )
     )
-    figure.update_layout(template="none", height=380, plot_bgcolor=_HIDDEN)
+    figure.update_layout(template="none", plot_bgcolor=_HIDDEN)  # its height is the style sheet's
     ticks = [labels[i] for i in _ticks(tokens)]
     axis = {"type": "category", "showgrid": False, "tickmode": "array", "tickvals": ticks, "tickfont": {"size": 10}}
     figure.update_xaxes(title_text="key", tickangle=-90, constrain="domain", **axis)

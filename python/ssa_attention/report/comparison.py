@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from html import escape
 
+from .centres import centre
 from .evaluations import MODEL, Condition, Item
 from .metrics import STATISTICS, base_metric, metric_of
 from .names import REFERENCE, condition_order, group_title, order_scores, setting
 from .page import Page, legend, table
 from .panel import palette
 from .reading import Cell, Study
-from .statistics import Summary, count, plain, summarise, thousands, told
+from .statistics import count, plain, thousands, told
 from .verdicts import BETTER, DESCRIBED, EQUIVALENT, MARKS, UNDECIDED, WORSE, Effect, verdict_words
 
 Effects = dict[tuple[str, str, Condition | Item], Effect]
@@ -78,13 +79,6 @@ def runs_section(study: Study, page: Page) -> None:
     if silent:
         body += f'<p class="note">Not evaluated yet: {escape("; ".join(silent))}.</p>'
     page.section("runs", "What was run", body)
-
-
-def centre(cells: list[Cell], condition: Condition | Item) -> Summary:
-    """Of the cells of one score: the mean over seeds on the metric's scale, with its interval."""
-    values = [(c.items if isinstance(condition, Item) else c.means, c) for c in cells]
-    known = [(table[MODEL, condition], c.trials.get(condition)) for table, c in values if (MODEL, condition) in table]
-    return summarise((v for v, _ in known), metric_of(condition.metric).scale, [n for _, n in known])
 
 
 def _tint(kind: str, score: str, colours: dict[str, str]) -> str:

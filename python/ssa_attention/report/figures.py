@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import plotly.graph_objects as go
 
+from .centres import centre
 from .evaluations import MODEL, Attention, Condition
 from .metrics import metric_of
 from .names import order_scores, signed
@@ -20,13 +21,6 @@ MAX_POINTS = 400  # of one line over steps; longer series are averaged in bucket
 
 def by_score(cells: list[Cell]) -> dict[str, list[Cell]]:
     return {score: [c for c in cells if c.score == score] for score in order_scores(c.score for c in cells)}
-
-
-def summarise_model(cells: list[Cell], condition: Condition) -> Summary:
-    """On the scale of the metric, on which scores are compared too."""
-    known = [c for c in cells if (MODEL, condition) in c.means]
-    trials = [c.trials.get(condition) for c in known]
-    return summarise((c.means[MODEL, condition] for c in known), metric_of(condition.metric).scale, trials)
 
 
 def baseline_value(cells: list[Cell], predictor: str, condition: Condition) -> float | None:
@@ -53,7 +47,7 @@ def curve(
         known = [
             (at, c) for at, c in zip(x, conditions, strict=True) if any((MODEL, c) in cell.means for cell in of_score)
         ]
-        summaries = [summarise_model(of_score, c) for _, c in known]
+        summaries = [centre(of_score, c) for _, c in known]
         if known:
             panel.line([at for at, _ in known], summaries, score, colours[score], describe)
     for name in baselines(cells, conditions):
@@ -71,7 +65,7 @@ def effects(curves: list[tuple[str, Curve]], x_title: str, colours: dict[str, st
     if not ratios:
         return None
     odds = any(e.scale == LOG_ODDS for _, curve in ratios for _, e in curve)
-    panel = Panel(x_title, Axis("odds ratio of errors" if odds else "ratio of errors", log=True))
+    panel = Panel(x_title, Axis("odds ratio of errors" if odds else "ratio", log=True))
     for score, curve in ratios:
         panel.effects(curve, score, colours[score])
     figure = panel.finish()

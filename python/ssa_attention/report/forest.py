@@ -30,8 +30,9 @@ from .verdicts import (
     verdict_words,
 )
 
-_ROW = 24  # pixels
-_POINT = 9  # pixels for each value of a row
+_ROW, _DENSE_ROW = 24, 17  # pixels
+_POINT, _DENSE_POINT = 9, 6  # pixels for each value of a row
+_MANY = 80  # comparisons from which on the figure is dense
 _LABEL_SYMBOLS = {
     BETTER: "circle",
     WORSE: "diamond",
@@ -217,12 +218,13 @@ def forest(rows: list[tuple[str, list[Effect]]], score: str, colours: dict[str, 
     figure = go.Figure()
     of_kind = [effect for _, found in rows for effect in found]
     ratio, better = of_kind[0].is_ratio, of_kind[0].better
+    row_height, point_height = (_DENSE_ROW, _DENSE_POINT) if len(of_kind) > _MANY else (_ROW, _POINT)
     y, places, heights = 0.0, [], {kind: [] for kind in _WORDS}
     for name, found in rows:
-        height = max(_ROW, 14 * (name.count("<br>") + 1) + 8, _POINT * len(found) + 6)
+        height = max(row_height, 14 * name.count("<br>") + row_height, point_height * len(found) + 4)
         places.append((y + height / 2, name))
         for i, effect in enumerate(found):
-            at = y + height / 2 + _POINT * (i - (len(found) - 1) / 2)
+            at = y + height / 2 + point_height * (i - (len(found) - 1) / 2)
             if effect.effect is not None:
                 heights[effect.kind].append((at, effect))
         y += height
@@ -234,7 +236,7 @@ def forest(rows: list[tuple[str, list[Effect]]], score: str, colours: dict[str, 
     if ratio:
         width = min(300.0, max([math.log10(1.5), *(abs(math.log10(max(v, 1e-300))) for v in ends)]) * 1.04)
         ticks = _ticks(width)
-        told = [f"×{f'{t:.2g}' if 0.001 <= t <= 1000 else f'10<sup>{round(math.log10(t))}</sup>'}" for t in ticks]
+        told = [f"×{_tick(t) if 0.001 <= t <= 1000 else f'10<sup>{round(math.log10(t))}</sup>'}" for t in ticks]
         figure.update_xaxes(type="log", range=[-width, width], tickvals=ticks, ticktext=told)
     else:
         width = max([1e-9, *(abs(v) for v in ends)]) * 1.04
@@ -255,6 +257,10 @@ def forest(rows: list[tuple[str, list[Effect]]], score: str, colours: dict[str, 
         ticks="",
     )
     return figure.update_layout(template="none", height=round(y) + 80, margin={"t": 24, "b": 48})
+
+
+def _tick(value: float) -> str:
+    return f"{float(f'{value:.2g}'):g}"
 
 
 def _ticks(width: float) -> list[float]:
@@ -336,12 +342,16 @@ def section(study: Study, judged: list[Effect], page: Page) -> None:
         body += f'<p class="note">Without a verdict: {escape("; ".join(reasons))}. <code>ssa reproduce</code> writes verdicts.</p>'
     for number, score in enumerate(scores[1:], start=1):
         found = counts(study, judged, score)
-        told = f"better {found[BETTER]}, worse {found[WORSE]}, equivalent {found[EQUIVALENT]}, not decided {found[UNDECIDED]}"
+        told = (
+            count(found.total(), "comparison")
+            + ", "
+            + ", ".join(f"{found[k]} {k}" for k in (*JUDGED, OPEN) if found[k])
+        )
         body += (
-            f"<details><summary>{escape(score)} <small>{told} of {found.total()}</small></summary>"
+            f"<details><summary>{escape(score)} <small>{told.replace(OPEN, 'without a verdict')}</small></summary>"
             f"{_forests(judged, score, page, colours, number)}</details>"
         )
-    if len(scores) > 1:
+    if len(scores) > 1 and any(e.kind in JUDGED for e in judged if e.counted):
         body += f"<h3>Every score</h3>{_counts_table(study, judged, scores)}"
     if body:
         page.section("verdict", f"Every comparison with {REFERENCE}", body, open=True)

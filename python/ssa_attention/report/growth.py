@@ -6,7 +6,7 @@ from html import escape
 
 import plotly.graph_objects as go
 
-from .comparison import centre
+from .centres import centre
 from .evaluations import MODEL, Condition, Item
 from .figures import by_score, value_axis
 from .names import condition_order, group_title, primary, setting

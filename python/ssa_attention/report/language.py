@@ -6,7 +6,8 @@ from html import escape
 
 import plotly.graph_objects as go
 
-from .comparison import Effects, centre
+from .centres import centre
+from .comparison import Effects
 from .evaluations import BY_CHANCE, CHOICE_SUITE, MAJORITY, MODEL, PERPLEXITY_SUITE, Item
 from .figures import by_score, value_axis
 from .page import Page, legend, panels
@@ -53,7 +54,7 @@ def perplexity_section(study: Study, found: Effects, page: Page) -> None:
                 page, f"perplexity-{i}-{text}", text, cells, ordered, at, "tokens of context", found, colours
             )
         if drawn:
-            body += f'<h3 id="perplexity-{i}">{escape(variant)}</h3>{panels(drawn)}'
+            body += f'<h3 id="texts-{i}">{escape(variant)}</h3>{panels(drawn)}'
     if body:
         lead = (
             "<p>Perplexity of each text, in windows of the trained length and of longer ones: lower is better. Texts of "
@@ -122,7 +123,7 @@ def choice_section(study: Study, page: Page) -> None:
         if tasks:
             measured = [c for c in cells if any(item.suite == CHOICE_SUITE for _, item in c.items)]
             panel = page.panel(f"choices-{i}", "Accuracy by task", seeds(measured), _tasks(measured, tasks, colours))
-            body += f'<h3 id="choices-{i}">{escape(variant)}</h3><div class="panels full">{panel}</div>'
+            body += f'<h3 id="tasks-{i}">{escape(variant)}</h3><div class="panels full">{panel}</div>'
     if body:
         lead = (
             "<p>Multiple-choice tasks without an example: the choice with the largest log-probability is the answer. The "

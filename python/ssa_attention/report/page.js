@@ -83,7 +83,8 @@
     const { data, layout } = figures[id];
     const off = hiddenIn(element);
     const shown = data.map((trace) => (off.has(named(trace)) ? { ...trace, visible: false } : trace));
-    Plotly.newPlot(element, shown, { ...layout, template: template() }, config).then(() => {
+    const sized = { ...layout, height: element.clientHeight, template: template() };
+    Plotly.newPlot(element, shown, sized, config).then(() => {
       drawn += 1;
       root.dataset.drawn = drawn;
     }, (error) => complain(id + ': ' + error));

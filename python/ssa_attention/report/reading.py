@@ -71,6 +71,16 @@ class Run:
         return max((line["step"] for line in self.training + self.validation), default=0)
 
 
+@dataclass(frozen=True)
+class Centre:
+    """Of a score in one test, as `ssa reproduce` wrote it."""
+
+    seeds: int
+    centre: float | None
+    low: float | None
+    high: float | None
+
+
 @dataclass
 class Cell:
     """One trained model of a comparison; `run` is None where only results.jsonl is at hand."""
@@ -88,6 +98,7 @@ class Cell:
     trials: dict[Condition, int] = field(default_factory=dict)  # of the model's shares of errors: out of how many
     parameters: Parameters = field(default_factory=list)  # after training; empty where nothing tells
     first_length: int | None = None  # of windows of texts
+    centres: dict[Condition | Item, Centre] = field(default_factory=dict)  # of its score, as table.json says
 
     def __post_init__(self) -> None:
         """Begins with what the run's own evaluations say, which all tell the same parameters."""
@@ -278,6 +289,16 @@ def _read_table(path: Path) -> list[dict]:
     return shown
 
 
+def _add_centres(cells: dict[tuple[str, str, int], Cell], rows: list[dict]) -> None:
+    figures: dict[tuple[str, str], dict] = {}
+    for row in rows:
+        if "centre" in row:
+            centre = Centre(len(row["seeds"]), *(row.get(key) for key in ("centre", "centre_low", "centre_high")))
+            figures.setdefault((row["variant"], row["score"]), {})[row["condition"]] = centre
+    for (variant, score, _), cell in cells.items():
+        cell.centres = figures.get((variant, score), {})
+
+
 def _check_effect(row: dict, at: str) -> None:
     """That ratios are no negative numbers, and p-values probabilities."""
     ratios = ("effect", "effect_low", "effect_high") if row.get("scale") in ("log", "log-odds") else ()
@@ -339,6 +360,7 @@ def _read_experiment(root: Path, name: str, study: Study) -> None:
     study.cells.extend(cells.values())
     if (root / "table.json").exists():
         study.tables[name] = _read_table(root / "table.json")
+        _add_centres(cells, study.tables[name])
     if (root / "verdicts.json").exists():
         study.verdicts[name] = _read_verdicts(root / "verdicts.json")
 

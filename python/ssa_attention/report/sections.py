@@ -7,6 +7,7 @@ from dataclasses import replace
 from html import escape
 
 from . import figures
+from .centres import centre
 from .comparison import Effects
 from .evaluations import MODEL, Condition, Item
 from .metrics import PLACES, metric_of
@@ -184,7 +185,7 @@ def _grid(study: Study, found: Effects, page: Page) -> str:
         if not conditions:
             continue
         means = {
-            s: {c.value: figures.summarise_model([k for k in cells if k.score == s], c).mean for c in conditions}
+            s: {c.value: centre([k for k in cells if k.score == s], c).mean for c in conditions}
             for s in order_scores(c.score for c in cells)
         }
         sizes = [math.log10(m) for table in means.values() for m in table.values() if m]

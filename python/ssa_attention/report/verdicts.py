@@ -14,7 +14,7 @@ from .evaluations import MODEL, Condition, Item
 from .metrics import HIGHER, LOWER, STATISTICS, metric_of, place
 from .names import REFERENCE, order_scores
 from .reading import Cell, Study
-from .statistics import LOG_ODDS, PLAIN, count, mean_and_half_width, plain, to_scale
+from .statistics import PLAIN, count, mean_and_half_width, plain, to_scale
 
 BETTER, WORSE, EQUIVALENT, UNDECIDED, OPEN, DESCRIBED = (
     "better",
@@ -206,7 +206,3 @@ def counts(study: Study, judged: list[Effect], score: str) -> Counter:
         variants |= {r["variant"] for r in study.tables.get(experiment, ())}
         total.update(e.kind for e in judged if e.score == score and e.counted and e.variant in variants)
     return total
-
-
-def has_log_odds(judged: list[Effect]) -> bool:
-    return any(e.scale == LOG_ODDS for e in judged)
