@@ -28,7 +28,7 @@ MASK = AddedToken("<mask>", lstrip=True, normalized=False)
 SPECIAL = [MASK, "<pad>", "<unk>", "<s>", "</s>"]
 LEAST = 256 + len(SPECIAL)
 MOST = 1 << 24  # as of model.vocabulary
-MOST_BYTES = (1 << 31) - 1  # of a line
+MOST_BYTES = 1 << 30  # of a line that SentencePiece reads
 LONGEST_WORD = 1000  # characters
 LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD}}}(?=\S)")
 RESERVED = "\u2585\0"  # SentencePiece's mark of an unknown character, and its end of a string
@@ -70,6 +70,8 @@ class TrainingText:
 
     def __iter__(self):
         for line in lines(self.paths):
+            if self.reserved and 4 * len(line) > MOST_BYTES:
+                raise ValueError(f"a line of {len(line)} characters: SentencePiece reads at most {MOST_BYTES // 4}")
             if self.reserved and any(c in line for c in self.reserved):
                 self.left_out += sum(line.count(c) for c in self.reserved)
                 for c in self.reserved:

@@ -184,9 +184,9 @@ import sys
 sys.path[:] = [place for place in sys.path if place]
 try:
     from ssa_attention.tokenizer_training import main
-except ModuleNotFoundError as error:
-    sys.exit(f"ssa tokenizer train: {sys.executable} has no package {error.name}: training needs ssa_attention with "
-             "tokenizers (pip install '.[tokenizer]' in the project's folder); SSA_PYTHON in the environment names another Python")
+except ImportError as error:
+    sys.exit(f"ssa tokenizer train: {sys.executable}: {error}: training needs ssa_attention with tokenizers (pip install "
+             "'.[tokenizer]' in the project's folder); SSA_PYTHON in the environment names another Python")
 sys.exit(main())
 )";
 

@@ -19,7 +19,6 @@ bool Vocabulary::add(std::string token, TokenId id) {
   const auto place = static_cast<std::size_t>(id);
   if (place >= tokens_.size()) tokens_.resize(place + 1);
   if (tokens_[place] != nullptr) return false;
-  ++count_;
   // Of a token that is there twice (in a Unigram), the last id counts; each id has its token.
   tokens_[place] = &ids_.insert_or_assign(std::move(token), id).first->first;
   return true;

@@ -32,15 +32,14 @@ class Vocabulary {
   /// Null where no token has the id.
   const std::string* token(TokenId id) const;
 
-  /// Number of ids.
-  std::size_t count() const { return count_; }
+  /// Number of tokens.
+  std::size_t count() const { return ids_.size(); }
   /// The largest id + 1.
   TokenId size() const { return static_cast<TokenId>(tokens_.size()); }
   const TokenMap& ids() const { return ids_; }
 
  private:
   TokenMap ids_;
-  std::size_t count_ = 0;
   std::vector<const std::string*> tokens_;  ///< by id; the keys of ids_, which stay where they are
 };
 
