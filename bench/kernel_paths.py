@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-STEPS = (10, 20, 50, 100, 200, 500, 1000, 1500)
+STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 300)
 
 
 def losses(run: Path) -> dict[int, float]:

@@ -382,7 +382,7 @@ def test_data_that_are_missing_are_missed_before_the_first_cell(ssa, small_data,
     assert not (ssa.folder / "out/runs").exists()
     monkeypatch.setenv("SSA_DATA", "nowhere")
     assert "neither" in ssa("reproduce", config, "--out", "out", "--smoke", code=1).stderr
-    assert "12 cells, 12 left" in ssa("reproduce", config, "--out", "out", "--list").stdout
+    assert "16 cells, 16 left" in ssa("reproduce", config, "--out", "out", "--list").stdout
 
 
 def test_the_sweep_holds_fixed_what_it_says(ssa):
