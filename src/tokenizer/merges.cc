@@ -67,11 +67,7 @@ std::vector<Merge> read_merges(const JsonNode& list, const Vocabulary& vocabular
 
 std::vector<Merge> read_merges(const std::filesystem::path& file, const Vocabulary& vocabulary) {
   MergeReader reader(vocabulary, 0);
-  bool first = true;
   for_each_line(file, [&](std::string_view line) {
-    if (first && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
-    line = without_carriage_return(line);
-    first = false;
     if (line.starts_with("#version")) return;
     reader.add(line, [](const std::string& reason) { throw std::invalid_argument(reason); });
   });
