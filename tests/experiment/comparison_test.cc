@@ -269,7 +269,7 @@ TEST(Compare, AScoreMayLackAMetric) {
   const auto rows = made.rows();
   ASSERT_EQ(rows.size(), 5);
   EXPECT_EQ(rows[3].metric + rows[4].metric, "only-softmaxonly-ssa");
-  EXPECT_EQ(rows[4].difference.count, 0);
+  EXPECT_EQ(rows[4].plain_difference.count, 0);
 }
 
 TEST(Table, HasOneLineForSoftmaxBesideEachOtherScore) {

@@ -83,12 +83,12 @@ TEST_F(ExperimentFile, VariantsAndScoresGoOverTheBase) {
   const Experiment experiment = load(kMinimal);
   const Cell& full = experiment.cells[0];
   EXPECT_TRUE(full.config.model.mlp);
-  EXPECT_EQ(full.config.task.name, "icl-every");
+  EXPECT_EQ(full.config.task.name, TaskName::icl_every);
   EXPECT_EQ(full.config.model.score, "softmax");
   EXPECT_EQ(full.config.train.steps, 10);
   const Cell& bare = experiment.cells[3];
   EXPECT_FALSE(bare.config.model.mlp);
-  EXPECT_EQ(bare.config.task.name, "icl-linear");
+  EXPECT_EQ(bare.config.task.name, TaskName::icl_linear);
   EXPECT_EQ(bare.config.model.score, "ssa");
   EXPECT_EQ(bare.config.model.score_frozen, (std::vector<std::string>{"n", "b"}));
   EXPECT_EQ(bare.run(), "runs/bare/frozen/seed-1");

@@ -103,7 +103,7 @@ TEST(InitialWeights, WithoutResidualTheProjectionsAreNotScaledDown) {
 TEST(Decoder, LaterTokensDoNotReachEarlierOutputs) {
   for (const char* positions : {"learned", "rope", "none"}) {
     ModelConfig config = tiny();
-    config.positions = positions;
+    config.positions = choice_named<Positions>("positions", positions);
     const auto model = make_model(config, 1);
     auto inputs = torch::randn({2, 9, 1});
     const auto before = model->forward(inputs);
@@ -120,7 +120,7 @@ TEST(Decoder, ReadsPositionsOnlyWhereItHasThem) {
   for (const char* positions : {"learned", "rope", "none"}) {
     ModelConfig config = tiny();
     config.layers = 1;
-    config.positions = positions;
+    config.positions = choice_named<Positions>("positions", positions);
     config.init_std = 0.5;
     const auto model = make_model(config, 1);
     model->to(torch::kFloat64);

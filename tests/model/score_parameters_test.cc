@@ -22,7 +22,7 @@ TEST(ScoreParameters, StartAtTheScoresOwnValuesUnderEveryParametrisation) {
   for (const ScoreInfo& score : scores()) {
     for (const char* how : {"softplus", "exp", "raw"}) {
       ModelConfig config = tiny(std::string(score.name));
-      config.parametrisation = how;
+      config.parametrisation = choice_named<Parametrisation>("parametrisation", how);
       const auto layers = NumberDecoder(config).score_parameters();
       ASSERT_EQ(layers.size(), 2U);
       for (const auto& layer : layers) {

@@ -91,7 +91,7 @@ TEST_F(MaskedLanguageTest, TheNumberOfPatternsIsThatOfTheSource) {
 TEST_F(MaskedLanguageTest, APassShowsEveryViewOnce) {
   config_.train.batch = 13;
   for (const char* order : {"shuffle", "file"}) {
-    config_.task.order = order;
+    config_.task.order = choice_named<TextOrder>("order", order);
     const MaskedLanguageTask made = task("a b c\nhe he he\n");
     ASSERT_EQ(made.views(), 13);
     std::map<std::vector<std::int64_t>, int> counts;
@@ -111,7 +111,7 @@ TEST_F(MaskedLanguageTest, PatternsComeAgainInTheNextPassForBabybertaAndNotForRo
   config_.train.batch = 10;
   config_.task.order = TextOrder::file;
   for (const bool drawn_before : {true, false}) {
-    config_.task.masking = drawn_before ? "babyberta" : "roberta";
+    config_.task.masking = drawn_before ? Masking::babyberta : Masking::roberta;
     const MaskedLanguageTask made = task("a b c d e f g h i j k l\n");
     const auto passes_of = [&](std::int64_t step) {
       return values(made.training_batch(step, 0).inputs.tokens);
@@ -147,7 +147,7 @@ TEST_F(MaskedLanguageTest, SharesAreTheRecipes) {
   for (int i = 0; i < 400; ++i) text += "a b c d e f g h i j k l m\n";  // 26 maskable tokens
   config_.train.batch = 400;
   for (const std::string masking : {"babyberta", "roberta"}) {
-    config_.task.masking = masking;
+    config_.task.masking = choice_named<Masking>("masking", masking);
     const MaskedLanguageTask made = task(text);
     Shares shares;
     for (std::int64_t step = 0; step < 10; ++step) {

@@ -9,7 +9,7 @@ TrainConfig config_of(const std::string& schedule, std::int64_t steps, std::int6
   TrainConfig config;
   config.learning_rate = 2.0;
   config.final_learning_rate = 0.25;
-  config.schedule = schedule;
+  config.schedule = choice_named<ScheduleKind>("schedule", schedule);
   config.steps = steps;
   config.warmup_steps = warmup;
   return config;
