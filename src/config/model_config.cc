@@ -127,10 +127,11 @@ void check_heads(const ModelConfig& model, const std::string& origin) {
 void check_positions(const ModelConfig& model, const std::string& origin) {
   if (model.positions == Positions::rope &&
       (model.rotary_dim() % 2 != 0 || model.rotary_dim() == 0)) {
-    refuse(
-        fmt::format("{}: model.positions = \"rope\" turns pairs of dimensions, but of a head's "
-                    "{} it would turn {} (model.rotary_share = {})",
-                    origin, model.head_dim(), model.rotary_dim(), model.rotary_share));
+    refuse(fmt::format(
+        "{}: model.positions = \"rope\" turns pairs of dimensions, but of a head's "
+        "{} = {} it would turn {} (model.rotary_share = {})",
+        origin, model.head_width == 0 ? "model.width / model.heads" : "model.head_width",
+        model.head_dim(), model.rotary_dim(), model.rotary_share));
   }
   const bool scaled = model.rotary_scaling != RotaryScaling::none;
   if (scaled && model.positions != Positions::rope) {
