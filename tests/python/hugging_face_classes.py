@@ -1,6 +1,6 @@
 """Every model class of transformers that can be made small, and what becomes of its attention under our scores.
 
-    PYTHONPATH=build/release/python .venv/bin/python tests/python/hugging_face_classes.py [--only NAME]
+    PYTHONPATH=build/release/python .venv/bin/python tests/python/hugging_face_classes.py [--only NAME] [--from NAME]
 
 A class is *right* where our softmax gives what eager attention gives and nothing in the model computes softmax beside
 it; *refused* where a ValueError says why; *not made* where no small model of it or no input for it could be made. Anything
@@ -213,13 +213,14 @@ def examine(config_class: type[PreTrainedConfig], model_class: type[PreTrainedMo
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="classes whose name contains this")
+    parser.add_argument("--from", dest="first", default="", help="classes from this name on, in the order of letters")
     given = parser.parse_args()
     warnings.filterwarnings("ignore")
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
     counts: Counter[str] = Counter()
     for config_class, model_class in classes():
-        if given.only and given.only not in model_class.__name__:
+        if model_class.__name__ < given.first or (given.only and given.only not in model_class.__name__):
             continue
         outcome = examine(config_class, model_class)
         counts[outcome.kind] += 1

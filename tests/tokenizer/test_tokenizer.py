@@ -331,20 +331,20 @@ def test_damaged_sentencepiece_models_are_refused(ssa, tmp_path, sentencepiece_m
         content.normalizer_spec.precompiled_charsmap = content.normalizer_spec.precompiled_charsmap[:1000]
 
     def score(content):
-        content.pieces[280].score = float("nan")
+        content.pieces[262].score = float("nan")
 
     def twice(content):
-        content.pieces[280].piece = content.pieces[281].piece
+        content.pieces[262].piece = content.pieces[263].piece
 
     def empty(content):
-        content.pieces[280].piece = ""
+        content.pieces[262].piece = ""
 
     cases = {
         "points outside of itself": damaged(table),
         "is no map of characters": damaged(short_table),
-        "piece 280 has a score that is not finite": damaged(score),
-        "piece 281 is there twice": damaged(twice),
-        "piece 280 is empty": damaged(empty),
+        "piece 262 has a score that is not finite": damaged(score),
+        "piece 263 is there twice": damaged(twice),
+        "piece 262 is empty": damaged(empty),
         "ends too early": sentencepiece_model[:-3],
         "has no pieces": damaged(lambda content: content.ClearField("pieces")),
     }
