@@ -23,12 +23,22 @@ std::vector<at::Tensor> gradients(const std::string& name, const at::Tensor& sco
   return all;
 }
 
+/// With m as a number.
+template <auto kFunction, class... Tensors>
+auto with_number(const Tensors&... tensors, const std::optional<at::Tensor>& key_lengths,
+                 bool causal, double m) {
+  return kFunction(tensors..., key_lengths, causal, at::scalar_tensor(m, at::kDouble));
+}
+
 }  // namespace
 
 TORCH_LIBRARY(ssa_row_maps, library) {
   library.def("weights", &weights);
   library.def("gradients", &gradients);
-  library.def("cosformer_forward", &ssa::cosformer_forward);
-  library.def("cosformer_backward", &ssa::cosformer_backward);
-  library.def("cosformer_weights", &ssa::cosformer_weights);
+  library.def("cosformer_forward",
+              &with_number<ssa::cosformer_forward, at::Tensor, at::Tensor, at::Tensor>);
+  library.def(
+      "cosformer_backward",
+      &with_number<ssa::cosformer_backward, at::Tensor, at::Tensor, at::Tensor, at::Tensor>);
+  library.def("cosformer_weights", &with_number<ssa::cosformer_weights, at::Tensor, at::Tensor>);
 }

@@ -22,7 +22,7 @@ REFUSED = [
     ({"key": (3, 2, 7, 8)}, ValueError, r"batch sizes differ: query \[2, 4, 6, 8\], key \[3, 2, 7, 8\]"),
     ({"value": (2, 2, 8, 3)}, ValueError, r"key \[2, 2, 7, 8\], value \[2, 2, 8, 3\]"),
     ({"value": (2, 4, 7, 3)}, ValueError, r"heads and lengths of key and value differ"),
-    ({"dtype": torch.float16}, TypeError, r"must be float32, bfloat16 or float64, got Half"),
+    ({"dtype": torch.int64}, TypeError, r"must be float32, bfloat16, float16 or float64, got Long"),
     ({"mask": INT_MASK}, TypeError, r"mask must be bool .* got Int of shape \[6, 7\]"),
     ({"mask": INT_MASK[:, :3].bool()}, ValueError, r"mask of shape \[6, 3\] does not broadcast to \[2, 4, 6, 7\]"),
     ({"mask": torch.ones(7, dtype=torch.bool)}, ValueError, r"mask of shape \[7\] .* from 2 to 4 dimensions"),

@@ -15,6 +15,7 @@ def test_pip_install(tmp_path):
     pip = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--no-index"]
     run = subprocess.run([*pip, "--target", str(target), str(SOURCE)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+    assert (target / "ssa_attention/triton/scores.py").is_file()  # written by the build
     script = (
         "import torch, ssa_attention\n"
         "q = torch.randn(1, 2, 5, 4)\n"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
-from .problem import find_place, head_base, head_value, is_careful, load_rows, store_rows, zeros
+from .problem import add_product, find_place, head_base, head_value, is_careful, load_rows, product, store_rows, zeros
 from .tiles import Tile, falls, key_range, make_filter, row_range, seen_keys, visible_scores
 
 
@@ -121,14 +121,14 @@ def rows_kernel(
             v = load_rows(
                 head_base(value, place.batch, kv_head, place.first_key), value, r.first, seen, O.v_dim, O.block_v_dim, O
             )
-            dots = tl.dot(q, tl.trans(k), input_precision=O.input_precision)
+            dots = product(q, tl.trans(k), O)
             tile = Tile(rows[:, None], columns[None, :], first, r.first)
             s, _, hidden = visible_scores(dots, tile, place, filter, True, O)
             phi2 = tl.where(hidden, -float("inf"), S.phi2(s, p0, p1, careful))
             largest = tl.where(alive, tl.max(phi2, 1), 0.0)
             weights = tl.exp2(phi2 - largest[:, None])
             total = tl.where(alive, tl.sum(weights, 1), 1.0)
-            d_weights = tl.dot(grad, tl.trans(v), input_precision=O.input_precision)
+            d_weights = product(grad, tl.trans(v), O)
             if O.dropout:
                 fall = falls(tl.load(seeds), place, head, tile, problem.threshold)
                 d_weights = tl.where(fall, 0.0, d_weights * problem.kept_scale)
@@ -179,11 +179,11 @@ def add_key_blocks(
         seen = seen_keys(last - rows.shape[0] + 1, last, columns, place.end, place.shift, filter.window, O)
         k = load_rows(key_base, key, first, seen, O.dim, O.block_dim, O)
         v = load_rows(value_base, value, first, seen, O.v_dim, O.block_v_dim, O)
-        dots = tl.dot(query, tl.trans(k), input_precision=O.input_precision)
+        dots = product(query, tl.trans(k), O)
         tile = Tile(rows[:, None], columns[None, :], last - rows.shape[0] + 1, first)
         s, structure, hidden = visible_scores(dots, tile, place, filter, EDGE, O)
         weights = weights_of(S.phi2(s, p0, p1, careful), hidden, row.lse2, row.lse2_low)
-        d_weights = tl.dot(grad, tl.trans(v), input_precision=O.input_precision)
+        d_weights = product(grad, tl.trans(v), O)
         if O.dropout:
             fall = falls(seed, place, place.head, tile, problem.threshold)
             d_weights = tl.where(fall, 0.0, d_weights * problem.kept_scale)
@@ -203,7 +203,7 @@ def add_key_blocks(
         d_scores = d_phi * S.dphi_ds(s, p0, p1, careful)
         if O.mask or O.bias:  # what no query here sees must not meet a product: 0·NaN is NaN
             k = tl.where((tl.min(structure.to(tl.int32), 0) == 0)[:, None], k, 0.0)
-        d_query = tl.dot(d_scores.to(k.dtype), k, d_query, input_precision=O.input_precision)
+        d_query = add_product(d_scores, k, d_query, O)
     return QuerySums(d_query, d_phi_sum, d_param0, d_param1, weighted0, weighted1)
 
 
@@ -330,11 +330,11 @@ def add_row_blocks(
         tile_row = Row(
             row.lse2[None, :], row.lse2_low[None, :], row.center[None, :], row.kept[None, :], row.d_lse[None, :]
         )
-        dots = tl.dot(k, tl.trans(q), input_precision=O.input_precision)
+        dots = product(k, tl.trans(q), O)
         tile = Tile(rows[None, :], columns[:, None], first, first_column)
         s, _, hidden = visible_scores(dots, tile, place, filter, EDGE, O)
         weights = weights_of(S.phi2(s, p0, own_p1, careful), hidden, tile_row.lse2, tile_row.lse2_low)
-        d_weights = tl.dot(v, tl.trans(grad), input_precision=O.input_precision)
+        d_weights = product(v, tl.trans(grad), O)
         kept = weights
         if S.sink2 is not None:
             kept = weights * tile_row.kept
@@ -342,10 +342,10 @@ def add_row_blocks(
             fall = falls(seed, place, head, tile, problem.threshold)
             d_weights = tl.where(fall, 0.0, d_weights * problem.kept_scale)
             kept = tl.where(fall, 0.0, kept)
-        d_value = tl.dot(kept.to(grad.dtype), grad, d_value, input_precision=O.input_precision)
+        d_value = add_product(kept, grad, d_value, O)
         d_phi = d_phi_of(weights, d_weights, tile_row, hidden, S, O)
         d_scores = d_phi * S.dphi_ds(s, p0, own_p1, careful)
-        d_key = tl.dot(d_scores.to(q.dtype), q, d_key, input_precision=O.input_precision)
+        d_key = add_product(d_scores, q, d_key, O)
     return KeySums(d_key, d_value)
 
 

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from .backward import Row, d_phi_of, load_row, weights_of
-from .problem import Place, head_base, head_value, is_careful, load_rows, zeros
+from .problem import Place, head_base, head_value, is_careful, load_rows, product, zeros
 from .tiles import Tile, falls, make_filter, seen_keys, visible_scores
 
 
@@ -68,14 +68,14 @@ def bias_kernel(
         kv_head = head // problem.group
         q = load_rows(head_base(query, batch, head, 0), query, first, alive, O.dim, O.block_dim, O)
         k = load_rows(head_base(key, batch, kv_head, 0), key, column_block * BLOCK_N, seen, O.dim, O.block_dim, O)
-        dots = tl.dot(q, tl.trans(k), input_precision=O.input_precision)
+        dots = product(q, tl.trans(k), O)
         tile = Tile(rows[:, None], columns[None, :], first, column_block * BLOCK_N)
         s, _, hidden = visible_scores(dots, tile, place, filter, True, O)
         grad = load_rows(head_base(d_out, batch, head, 0), d_out, first, alive, O.v_dim, O.block_v_dim, O)
         v = load_rows(
             head_base(value, batch, kv_head, 0), value, column_block * BLOCK_N, seen, O.v_dim, O.block_v_dim, O
         )
-        d_weights = tl.dot(grad, tl.trans(v), input_precision=O.input_precision)
+        d_weights = product(grad, tl.trans(v), O)
         if O.dropout:
             fall = falls(tl.load(seeds), place, head, tile, problem.threshold)
             d_weights = tl.where(fall, 0.0, d_weights * problem.kept_scale)

@@ -44,26 +44,26 @@ _NARROW = {  # bfloat16, float16: products on tensor cores
     ),
     256: Blocks(
         forward=Config(64, 32, 8, 1),
-        rows=Config(32, 32, 8, 1),
+        rows=Config(16, 32, 8, 1),
         query=Config(32, 32, 8, 1),
         key=Config(32, 32, 8, 1),
-        bias=Config(32, 32, 8, 1),
+        bias=Config(16, 32, 8, 1),
     ),
 }
 _FLOAT32 = {
     64: Blocks(
         forward=Config(32, 32, 4, 1),
         rows=Config(32, 32, 4, 1),
-        query=Config(32, 32, 8, 1),
-        key=Config(32, 32, 8, 1),
-        bias=Config(32, 32, 4, 1),
+        query=Config(16, 32, 4, 1),
+        key=Config(32, 16, 4, 1),
+        bias=Config(16, 16, 4, 1),
     ),
     128: Blocks(
-        forward=Config(32, 32, 8, 1),
+        forward=Config(32, 16, 8, 1),
         rows=Config(32, 32, 8, 1),
-        query=Config(32, 32, 8, 1),
-        key=Config(32, 32, 8, 1),
-        bias=Config(32, 32, 8, 1),
+        query=Config(16, 16, 4, 1),
+        key=Config(16, 16, 4, 1),
+        bias=Config(16, 16, 4, 1),
     ),
     256: Blocks(
         forward=Config(32, 16, 8, 1),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
-from .problem import find_place, head_base, head_value, is_careful, load_rows, store_rows, zeros
+from .problem import add_product, find_place, head_base, head_value, is_careful, load_rows, product, store_rows, zeros
 from .tiles import Tile, falls, hidden_by_structure, key_range, make_filter, seen_keys, visible_scores
 
 
@@ -33,7 +33,7 @@ def add_blocks(
         columns = first + tl.arange(0, BLOCK_N)
         seen = seen_keys(last - rows.shape[0] + 1, last, columns, place.end, place.shift, filter.window, O)
         k = load_rows(key_base, key, first, seen, O.dim, O.block_dim, O)
-        dots = tl.dot(query, tl.trans(k), input_precision=O.input_precision)
+        dots = product(query, tl.trans(k), O)
         tile = Tile(rows[:, None], columns[None, :], last - rows.shape[0] + 1, first)
         s, structure, hidden = visible_scores(dots, tile, place, filter, EDGE, O)
         phi2 = tl.where(hidden, -float("inf"), S.phi2(s, p0, p1, careful))
@@ -47,7 +47,7 @@ def add_blocks(
         v = load_rows(value_base, value, first, seen, O.v_dim, O.block_v_dim, O)
         if O.mask or O.bias:  # what no query here sees must not meet a product: 0·NaN is NaN
             v = tl.where((tl.min(structure.to(tl.int32), 0) == 0)[:, None], v, 0.0)
-        values = tl.dot(weights.to(v.dtype), v, values * factor[:, None], input_precision=O.input_precision)
+        values = add_product(weights, v, values * factor[:, None], O)
         largest = raised
     return Sums(values, total, largest)
 

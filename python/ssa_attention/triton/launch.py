@@ -116,6 +116,7 @@ class Launch:
             precise=query.dtype == torch.float32,
             wide=self._wide_strides(),
             input_precision="tf32" if torch.backends.cuda.matmul.allow_tf32 else "ieee",
+            interpreted=triton.knobs.runtime.interpret,
             source=_source_digest(),
         )
         self.log_keys: Tensor | None = None

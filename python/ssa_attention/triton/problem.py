@@ -68,6 +68,7 @@ class Options(NamedTuple):
     precise: bool  # float32
     wide: bool  # strides are so large that offsets within a tile need 64 bits
     input_precision: str  # of products of float32
+    interpreted: bool
     source: str  # digest of the functions that come in as values: the compiler's cache does not look into them
 
 
@@ -149,6 +150,21 @@ def store_rows(base, tensor, first, inside, values, DIM: tl.constexpr, BLOCK: tl
     tl.store(
         at, values.to(tensor.pointer.dtype.element_ty), mask=inside[:, None] & (tl.arange(0, BLOCK) < DIM)[None, :]
     )
+
+
+@triton.jit
+def product(a, b, O: tl.constexpr):
+    if O.interpreted:  # Triton's interpreter multiplies the bits of bfloat16
+        return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
+    return tl.dot(a, b, input_precision=O.input_precision)
+
+
+@triton.jit
+def add_product(a, b, sums, O: tl.constexpr):
+    """sums + a·b, a rounded to the type of b."""
+    if O.interpreted:
+        return sums + product(a.to(b.dtype), b, O)
+    return tl.dot(a.to(b.dtype), b, sums, input_precision=O.input_precision)
 
 
 @triton.jit
