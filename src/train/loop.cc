@@ -497,6 +497,9 @@ Run begin_run(const Config& config, const TrainOptions& options, bool go_on, con
                        .warnings = task.warnings()});
   }
   Run run = open_run(options.folder);
+  for (const char* part : {"checkpoints", "evals"}) {
+    std::filesystem::create_directories(options.folder / part);
+  }
   require_same_run(run, config);
   require_same_processes(run, processes);
   require_same_data(run, task.data());

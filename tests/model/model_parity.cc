@@ -14,6 +14,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -91,7 +92,9 @@ TensorFile run(const TensorFile& in) {
   }
   ssa::Optimizer optimizer(config.train, *model);
   if (in.metadata.contains("checkpoint")) {
-    ssa::save_checkpoint(in.metadata.at("checkpoint"), {}, *model, optimizer);
+    const std::filesystem::path folder = in.metadata.at("checkpoint");
+    std::filesystem::create_directories(folder / "checkpoints");
+    ssa::save_checkpoint(folder, {}, *model, optimizer);
     return out;
   }
   const ssa::ModelInput input(in.find("inputs"), in.find("cu_lengths"));

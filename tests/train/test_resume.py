@@ -198,6 +198,6 @@ def test_a_folder_in_use_is_refused(ssa, tiny):
     process = ssa.start("train", tiny, "--out", "run", "--steps", 1_000_000)
     wait_for_line(process, "step 2/")
     error = ssa("train", "--out", "run", "--resume", code=1).stderr
-    assert "run: another process is training in this folder" in error
+    assert "run: another process is working in this folder" in error
     process.kill()
     process.communicate()
