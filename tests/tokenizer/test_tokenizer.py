@@ -364,6 +364,8 @@ def test_changed_bytes_of_a_sentencepiece_model_never_crash(ssa, tmp_path, sente
         (tmp_path / "changed.model").write_bytes(content)
         command = [ssa.binary, "tokenizer", "encode", "changed.model", "text.txt"]
         assert subprocess.run(command, cwd=tmp_path, check=False, capture_output=True).returncode in (0, 1)
+
+
 def test_training_by_the_python_of_the_build(ssa, monkeypatch):
     """Without any variable, and with nothing called python3 on the path."""
     for name in ("SSA_PYTHON", "PYTHONPATH"):
