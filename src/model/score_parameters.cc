@@ -18,8 +18,11 @@ torch::Tensor formula(Parametrisation how, const ParamInfo& parameter,
       const torch::Tensor above = torch::softplus(stored);
       return parameter.module_lower == 0 ? above : above + parameter.module_lower;
     }
-    case Parametrisation::exp:
-      return stored.exp();
+    case Parametrisation::exp: {
+      // e^w of a larger weight is infinite, and its gradient no number.
+      const double most = stored.scalar_type() == torch::kFloat64 ? 709.0 : 88.0;
+      return stored.clamp_max(most).exp();
+    }
     case Parametrisation::raw:
       break;
   }

@@ -191,7 +191,8 @@ TEST_F(MinimalPairs, ZorroHasTheUngrammaticalSentenceFirst) {
   EXPECT_NE(error_of([&] { read_zorro(folder_); }).find("principle_a.txt:2: is blank"),
             std::string::npos);
   write("binding-principle_a.txt", "bad .\ngood \xFF\n");
-  EXPECT_NE(error_of([&] { read_zorro(folder_); }).find("principle_a.txt:2: is not valid UTF-8"),
+  EXPECT_NE(error_of([&] { read_zorro(folder_); })
+                .find("principle_a.txt:2: byte 6 (0xff) is not valid UTF-8"),
             std::string::npos);
   EXPECT_NE(error_of([&] { read_zorro(folder_ / "none"); }).find("none: no folder of .txt files"),
             std::string::npos);
@@ -209,11 +210,14 @@ TEST_F(MinimalPairs, BlimpNamesItsSentences) {
   fs::copy_file(folder_ / "x.jsonl", folder_ / "y.jsonl");
   EXPECT_NE(error_of([&] { read_blimp(folder_); }).find("y.jsonl: UID \"principle_A\" is another"),
             std::string::npos);
-  for (const char* line : {"{\"sentence_good\": \"A.\"}", "{\"UID\": \"\"}", "{", "[]", "null"}) {
+  for (const char* line : {"{\"sentence_good\": \"A.\"}", "{\"UID\": \"\"}", "[]", "null"}) {
     write("x.jsonl", std::string(line) + "\n");
     EXPECT_NE(error_of([&] { read_blimp(folder_); }).find("x.jsonl:1: \"UID\" is missing"),
               std::string::npos);
   }
+  write("x.jsonl", "{\n");
+  EXPECT_NE(error_of([&] { read_blimp(folder_); }).find("x.jsonl:1: not valid JSON"),
+            std::string::npos);
 }
 
 }  // namespace

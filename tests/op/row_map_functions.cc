@@ -23,11 +23,25 @@ std::vector<at::Tensor> gradients(const std::string& name, const at::Tensor& sco
   return all;
 }
 
-/// With m as a number.
-template <auto kFunction, class... Tensors>
-auto with_number(const Tensors&... tensors, const std::optional<at::Tensor>& key_lengths,
-                 bool causal, double m) {
-  return kFunction(tensors..., key_lengths, causal, at::scalar_tensor(m, at::kDouble));
+// cosFormer with m as a number.
+
+at::Tensor cosformer_forward(const at::Tensor& query, const at::Tensor& key,
+                             const at::Tensor& value, const std::optional<at::Tensor>& key_lengths,
+                             bool causal, double m) {
+  return ssa::cosformer_forward(query, key, value, key_lengths, causal,
+                                at::scalar_tensor(m, at::kDouble));
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> cosformer_backward(
+    const at::Tensor& grad_out, const at::Tensor& query, const at::Tensor& key,
+    const at::Tensor& value, const std::optional<at::Tensor>& key_lengths, bool causal, double m) {
+  return ssa::cosformer_backward(grad_out, query, key, value, key_lengths, causal,
+                                 at::scalar_tensor(m, at::kDouble));
+}
+
+at::Tensor cosformer_weights(const at::Tensor& query, const at::Tensor& key,
+                             const std::optional<at::Tensor>& key_lengths, bool causal, double m) {
+  return ssa::cosformer_weights(query, key, key_lengths, causal, at::scalar_tensor(m, at::kDouble));
 }
 
 }  // namespace
@@ -35,10 +49,7 @@ auto with_number(const Tensors&... tensors, const std::optional<at::Tensor>& key
 TORCH_LIBRARY(ssa_row_maps, library) {
   library.def("weights", &weights);
   library.def("gradients", &gradients);
-  library.def("cosformer_forward",
-              &with_number<ssa::cosformer_forward, at::Tensor, at::Tensor, at::Tensor>);
-  library.def(
-      "cosformer_backward",
-      &with_number<ssa::cosformer_backward, at::Tensor, at::Tensor, at::Tensor, at::Tensor>);
-  library.def("cosformer_weights", &with_number<ssa::cosformer_weights, at::Tensor, at::Tensor>);
+  library.def("cosformer_forward", &cosformer_forward);
+  library.def("cosformer_backward", &cosformer_backward);
+  library.def("cosformer_weights", &cosformer_weights);
 }

@@ -61,7 +61,7 @@ TEST(IclPrompt, NamesWhatIsWrong) {
   EXPECT_EQ(refusal(IclTask::every, "1:2:3"), "--input: value 1, \"1:2:3\"," + no_number + "x:y");
   EXPECT_EQ(refusal(IclTask::every, "[1, [2]]"), "--input: value 2, [2]," + no_number + "[x, y]");
   EXPECT_EQ(refusal(IclTask::every, "[\"1\"]"), "--input: value 1, \"1\"," + no_number + "[x, y]");
-  EXPECT_EQ(refusal(IclTask::every, "[1] 2"), "--input: not valid JSON");
+  EXPECT_EQ(refusal(IclTask::every, "[1] 2"), "--input: not valid JSON (byte 5)");
   EXPECT_EQ(refusal(IclTask::every, " ,\n"), "--input: holds no number");
   EXPECT_EQ(refusal(IclTask::every, "1,2:3"),
             "--input: value 2, \"2:3\", has a y, the values before lack it: give y for every x or "
