@@ -14,9 +14,12 @@
 #include "cli/command.h"
 #include "cli/eval_suite.h"
 #include "cli/number.h"
+#include "config/version.h"
+#include "eval/metric_kind.h"
 #include "eval/model_json.h"
 #include "files/durable_files.h"
 #include "run/run_folder.h"
+#include "ssa/attention.h"
 #include "tasks/task_tokenizer.h"
 
 namespace ssa {
@@ -87,6 +90,20 @@ const EvalSuite& chosen_suite(const EvalArguments& arguments, const std::string&
   return *found;
 }
 
+/// Says of every row how its metric is compared.
+void describe_metrics(Json& rows) {
+  for (Json& row : rows) {
+    const auto& metric = row.at("metric").get_ref<const std::string&>();
+    if (!is_known_metric(metric)) {
+      throw std::logic_error(fmt::format("eval/metric_kind.cc does not list {}", metric));
+    }
+    const MetricKind& kind = metric_kind(metric);
+    row["better"] = name_of(kind.better);
+    row["scale"] = name_of(kind.scale);
+    if (!kind.unit.empty()) row["unit"] = kind.unit;
+  }
+}
+
 void evaluate(const EvalArguments& arguments) {
   Run run = open_run(arguments.run);
   const std::string& task = run.config.task.name;
@@ -101,7 +118,9 @@ void evaluate(const EvalArguments& arguments) {
   Json out = {{"schema", 1},         {"suite", suite.info->name},
               {"task", task},        {"score", run.config.model.score},
               {"step", loaded.step}, {"score_parameters", score_parameters_json(*loaded.model)}};
+  out["program"] = {{"git", git_id()}, {"target", kernel_target()}};
   out.update(suite.evaluate(run.config, *loaded.model));
+  describe_metrics(out.at("rows"));
   const fs::path file = run.folder / "evals" / fmt::format("{}.json", suite.info->name);
   fs::create_directories(file.parent_path());
   write_json(file, out);

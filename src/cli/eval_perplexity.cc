@@ -105,16 +105,18 @@ Json evaluate(const PerplexityArguments& arguments, const Config& config, Model&
   const std::vector<fs::path> files = files_of(arguments);
   const Autocast autocast(arguments.language->precision);
   Json rows = Json::array(), texts = Json::array();
-  fmt::print("\n{:<32} {:>6} {:>10} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7}\n", "text", "length",
-             "perplexity", "+-", "bits/byte", "word ppl", "tokens", "bytes", "docs");
+  fmt::print("\n{:<32} {:>6} {:>10} {:>8} {:>10} {:>9} {:>9} {:>9} {:>9} {:>7}\n", "text", "length",
+             "perplexity", "+-", "rare", "bits/byte", "word ppl", "tokens", "bytes", "docs");
   const auto start = Clock::now();
   for (const fs::path& file : files) {
     const std::string name = file.stem().string();
     for (WindowOptions& one : windows) {
       one.begin = end.id;
       const auto [result, left_out] = measure(arguments, file, model, *tokenizer, one);
-      fmt::print("{:<32} {:>6} {:>10.4f} {:>8.4f} {:>9.4f} {:>9.2f} {:>9} {:>9} {:>7}\n", name,
+      const TextLikelihood::Rare rare = result.rarest_tenth();
+      fmt::print("{:<32} {:>6} {:>10.4f} {:>8.4f} {:>10} {:>9.4f} {:>9.2f} {:>9} {:>9} {:>7}\n", name,
                  one.length, result.token_perplexity(), result.standard_error(),
+                 rare.tokens > 0 ? fmt::format("{:.2f}", rare.perplexity) : "-",
                  result.bits_per_byte(), result.word_perplexity(), result.tokens, result.bytes,
                  result.documents);
       std::fflush(stdout);

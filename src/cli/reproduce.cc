@@ -1,5 +1,6 @@
 // `ssa reproduce`: a comparison from one file, and its table.
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -17,9 +18,11 @@
 #include "cli/config_flags.h"
 #include "cli/number.h"
 #include "experiment/comparison.h"
+#include "experiment/cost.h"
 #include "experiment/experiment.h"
 #include "experiment/results.h"
 #include "experiment/runner.h"
+#include "experiment/table_text.h"
 #include "files/durable_files.h"
 #include "run/run_folder.h"
 
@@ -32,15 +35,15 @@ struct ReproduceOptions {
   fs::path file, out, markdown;
   std::int64_t jobs = 0;  ///< 0 = fill the cores
   std::vector<std::string> variants;
-  bool list = false, table = false, all_metrics = false, smoke = false;
+  bool list = false, table = false, cost = false, all_metrics = false, smoke = false;
 };
 
 /// What --smoke tries: one seed, every score of the experiment once, every variant with two scores.
-void keep_smoke_cells(std::vector<Cell>& cells) {
+void keep_smoke_cells(std::vector<Cell>& cells, std::int64_t seed) {
   std::set<std::string> tried;
   std::map<std::string, int> of_variant;
   std::erase_if(cells, [&](const Cell& cell) {
-    if (cell.seed > 1 || (of_variant[cell.variant] >= 2 && tried.contains(cell.score))) return true;
+    if (cell.seed != seed || (of_variant[cell.variant] >= 2 && tried.contains(cell.score))) return true;
     ++of_variant[cell.variant];
     tried.insert(cell.score);
     return false;
@@ -52,7 +55,7 @@ Experiment load(ReproduceOptions& options) {
   Experiment experiment = load_experiment(
       options.file, options.smoke ? settings_of(smoke_values(), "--smoke") : Settings());
   if (options.smoke) {
-    keep_smoke_cells(experiment.cells);
+    keep_smoke_cells(experiment.cells, experiment.settings.first_seed);
     if (experiment.measures_shifts()) {
       experiment.evaluation["sequences"] = 2;
       experiment.evaluation["grid"] = "reduced";
@@ -163,26 +166,14 @@ void write_markdown(const fs::path& file, const std::string& generated) {
              fmt::format("{}{}{}{}{}", before, kGeneratedBegin, generated, kGeneratedEnd, after));
 }
 
-/// Prints the table, writes table.json and, if asked for, the Markdown file.
-void show_table(const Experiment& experiment, const ReproduceOptions& options) {
-  bool cut_off = false;
-  const std::vector<CellResult> results = read_results(results_file(options.out), cut_off);
-  const std::vector<ComparisonRow> rows = compare(experiment, results);
-  for (const std::string& pattern : experiment.settings.metrics) {
-    if (!rows.empty() && matching(rows, {pattern}).empty() && pattern != "*") {
-      fmt::print(stderr, "ssa: note: experiment.metrics: \"{}\" matches no metric\n", pattern);
-    }
-  }
-  if (rows.empty()) {
-    throw std::runtime_error(fmt::format("{}: no finished cell of {} yet",
-                                         results_file(options.out).string(),
-                                         experiment.file.string()));
-  }
-  const std::vector<std::string> everything = {"*"};
-  const std::vector<ComparisonRow> shown =
-      matching(rows, options.all_metrics ? everything : experiment.settings.metrics);
-  const std::size_t missing = unfinished(experiment, results).size();
-  std::string notes = std::string(kTableNotes) + count_verdicts(shown);
+const std::string kEndpointsHead =
+    "Primary endpoints, named before the first run (p: paired t-test, Holm: over all of them, flips: "
+    "exact sign-flip test):\n\n";
+
+/// What a reader of the table must know, and what is not in it.
+std::string table_notes(const Experiment& experiment, const std::vector<CellResult>& results,
+                        const std::vector<ComparisonRow>& rows, std::size_t missing) {
+  std::string notes = std::string(kTableNotes) + format_counts(count_verdicts(rows));
   if (missing > 0) {
     notes += fmt::format("{} of {} cells are not finished and not in the table.\n", missing,
                          experiment.cells.size());
@@ -194,27 +185,83 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
     notes += fmt::format("{} lines of results.jsonl belong to no cell of {} and are left out.\n",
                          foreign, experiment.file.string());
   }
-  const auto verdicts = [&](TableStyle style) {
-    const std::string table = verdict_table(shown, style);
-    return table.empty()
-               ? table
-               : fmt::format("\nErrors against softmax's, in how many variants:\n\n{}", table);
+  if (std::ranges::any_of(results, shares_test_sequences)) {
+    notes +=
+        "These results are of an earlier version: all seeds were tested on the same sequences, so "
+        "that the intervals leave out what other sequences would change.\n";
+  }
+  return notes;
+}
+
+/// Prints the table, writes table.json, verdicts.json and, if asked for, the Markdown file.
+void show_table(const Experiment& experiment, const ReproduceOptions& options) {
+  bool cut_off = false;
+  const std::vector<CellResult> results = read_results(results_file(options.out), cut_off);
+  const std::vector<ComparisonRow> rows = compare(experiment, results);
+  if (rows.empty()) {
+    throw std::runtime_error(fmt::format("{}: no finished cell of {} yet",
+                                         results_file(options.out).string(),
+                                         experiment.file.string()));
+  }
+  for (const std::string& pattern : experiment.settings.metrics) {
+    const bool found = std::ranges::any_of(rows, [&](const ComparisonRow& row) {
+      return fnmatch(pattern.c_str(), row.metric.c_str(), 0) == 0;
+    });
+    if (!found) {
+      fmt::print(stderr, "ssa: note: experiment.metrics: \"{}\" matches no metric\n", pattern);
+    }
+  }
+  const std::vector<EndpointRow> endpoints = compare_endpoints(experiment, results);
+  const std::vector<ComparisonRow> shown = options.all_metrics ? rows : rows_of_table(rows);
+  const std::size_t missing = unfinished(experiment, results).size();
+  const std::string notes = table_notes(experiment, results, rows, missing);
+  const auto text = [&](TableStyle style) {
+    const std::string decided = format_endpoints(endpoints, style);
+    const std::string verdicts = verdict_table(shown, style);
+    return fmt::format(
+        "{}{}\n{}{}{}", decided.empty() ? "" : kEndpointsHead + decided + "\n",
+        format_table(shown, style), notes,
+        verdicts.empty() ? "" : "\nErrors against softmax's, in how many variants:\n\n", verdicts);
   };
-  fmt::print("\n{}\n{}{}", format_table(shown, TableStyle::kText), notes,
-             verdicts(TableStyle::kText));
+  fmt::print("\n{}", text(TableStyle::kText));
+  const auto finished = static_cast<std::int64_t>(experiment.cells.size() - missing);
   write_json(options.out / "table.json", to_json(rows));
+  write_json(options.out / "verdicts.json",
+             verdicts_json(experiment, finished, rows, endpoints));
   if (!options.markdown.empty()) {
     const std::string parameters =
         markdown_score_parameters(final_score_parameters(experiment, results));
     write_markdown(options.markdown,
-                   fmt::format("## Table\n\nCommand: `{} --markdown {}`\n\n{}\n{}{}{}{}",
+                   fmt::format("## Table\n\nCommand: `{} --markdown {}`\n\n{}{}{}",
                                command_line(options), options.markdown.string(),
-                               format_table(shown, TableStyle::kMarkdown), notes,
-                               verdicts(TableStyle::kMarkdown),
+                               text(TableStyle::kMarkdown),
                                parameters.empty() ? "" : kParametersHead, parameters));
   }
   fmt::print("\nAll {} rows: {}\nReport: python -m ssa_attention.report {} -o report.html\n",
              rows.size(), (options.out / "table.json").string(), options.out.string());
+}
+
+/// Says how long what is left takes on this machine.
+int say_cost(const Experiment& experiment, const ReproduceOptions& options,
+             std::vector<Work> work) {
+  keep_variants(work, experiment, options.variants);
+  find_all_data(work);
+  const CellRunner runner{"/proc/self/exe", options.out,
+                          options.jobs > 0 ? options.jobs : default_jobs(experiment)};
+  fmt::print("{:<32} {:<16} {:>6} {:>8} {:>9} {:>9}\n", "variant", "score", "cells", "steps",
+             "ms/step", "hours");
+  double hours = 0;
+  for (const CellCost& cost : measure_cost(work, runner)) {
+    fmt::print("{:<32} {:<16} {:>6} {:>8} {:>9.1f} {:>9.2f}\n", cost.variant, cost.score, cost.cells,
+               cost.steps, cost.milliseconds, cost.hours());
+    hours += cost.hours();
+  }
+  fmt::print(
+      "{:.1f} hours of training one cell at a time on {} threads each, from {} steps of each kind; "
+      "{} cells at once share the machine. Evaluations come on top.\n",
+      hours, work.empty() ? 0 : threads_per_cell(work.front().cell.config, runner.jobs), kCostSteps,
+      runner.jobs);
+  return 0;
 }
 
 int run_experiment(const Experiment& experiment, const ReproduceOptions& options) {
@@ -229,6 +276,13 @@ int run_experiment(const Experiment& experiment, const ReproduceOptions& options
   check_unchanged(experiment, results, options.out);
   std::vector<Work> work = unfinished(experiment, results);
   keep_variants(work, experiment, options.variants);
+  if (!work.empty() && std::ranges::any_of(results, shares_test_sequences)) {
+    throw std::runtime_error(fmt::format(
+        "{}: its lines are of an earlier version, which tested all seeds on the same sequences; now "
+        "each seed has its own: use another --out, or delete the file to evaluate the trained runs "
+        "again",
+        results_file(options.out).string()));
+  }
   // Not the file it was started from, which a build may replace meanwhile: this very program.
   const CellRunner runner{"/proc/self/exe", options.out,
                           options.jobs > 0 ? options.jobs : default_jobs(experiment)};
@@ -251,10 +305,11 @@ int run_experiment(const Experiment& experiment, const ReproduceOptions& options
 int reproduce(ReproduceOptions options) {
   const Experiment experiment = load(options);
   check_markdown(options.markdown);
-  if (!options.list && !options.table) return run_experiment(experiment, options);
+  if (!options.list && !options.table && !options.cost) return run_experiment(experiment, options);
   bool cut_off = false;
   const std::vector<CellResult> results = read_results(results_file(options.out), cut_off);
   check_unchanged(experiment, results, options.out);
+  if (options.cost) return say_cost(experiment, options, unfinished(experiment, results));
   if (options.list) {
     list_cells(experiment, unfinished(experiment, results), options.out);
   } else {
@@ -276,6 +331,10 @@ void add_reproduce(CLI::App& app, int& exit_code) {
   app.add_flag("--list", options->list, "list the cells and how far they are; run nothing");
   app.add_flag("--table", options->table, "print the table of what is finished; run nothing")
       ->excludes("--list");
+  app.add_flag("--cost", options->cost,
+               "say how long what is left takes here, from 20 steps of each variant and score")
+      ->excludes("--list")
+      ->excludes("--table");
   app.add_flag("--all-metrics", options->all_metrics, "print every metric, not experiment.metrics");
   app.add_flag("--smoke", options->smoke,
                "try it: 2 steps a cell, one seed, every score once, every variant with two scores");

@@ -164,6 +164,7 @@ Json row_fields(const IclShift& shift, const std::string& predictor, const Figur
   row["mean"] = figure.mean;
   row["standard_error"] = figure.standard_error;
   row["items"] = figure.items;
+  if (figure.wrong) row["wrong"] = *figure.wrong;
   if (!figure.per_position.empty()) row["per_position"] = figure.per_position;
   return row;
 }

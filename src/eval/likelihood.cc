@@ -52,7 +52,9 @@ class LikelihoodScorer {
     const torch::Tensor likeliest = logits.argmax(1) == targets;
     for (std::size_t i = 0; i < owners_.size(); ++i) {
       Likelihood& result = results[owners_[i]];
-      result.log_probability -= losses.const_data_ptr<double>()[i];
+      const double loss = losses.const_data_ptr<double>()[i];
+      result.log_probability -= loss;
+      result.of_tokens.push_back(static_cast<float>(-loss));
       result.greedy = result.greedy && likeliest.const_data_ptr<bool>()[i];
     }
     packed_ = {};

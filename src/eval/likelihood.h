@@ -18,6 +18,7 @@ struct LikelihoodRequest {
 struct Likelihood {
   double log_probability = 0;  ///< nats, Σ over the continuation
   bool greedy = false;         ///< whether each of its tokens is the likeliest of its place
+  std::vector<float> of_tokens = {};  ///< nats, log p of each token of the continuation
 };
 
 /// One for each request, in their order. Several are packed into a forward pass; `report` hears how

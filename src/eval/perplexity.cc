@@ -27,6 +27,21 @@ double TextLikelihood::word_perplexity() const {
   return std::exp(nats / static_cast<double>(words));
 }
 
+TextLikelihood::Rare TextLikelihood::rarest_tenth() const {
+  std::vector<std::pair<double, std::int64_t>> rarest;
+  for (const auto& [id, sums] : ids) rarest.push_back(sums);
+  std::ranges::stable_sort(rarest, {}, &std::pair<double, std::int64_t>::second);
+  Rare rare;
+  double sum = 0;
+  for (const auto& [of_id, number] : rarest) {
+    if (10 * (rare.tokens + number) > tokens) break;
+    sum += of_id;
+    rare.tokens += number;
+  }
+  rare.perplexity = std::exp(sum / static_cast<double>(rare.tokens));
+  return rare;
+}
+
 double TextLikelihood::standard_error() const {
   const auto count = static_cast<double>(windows.size());
   if (windows.size() < 2) return std::numeric_limits<double>::quiet_NaN();
@@ -68,6 +83,11 @@ void PerplexityMeter::score() {
     sums_.nats -= found[i].log_probability;
     sums_.tokens += tokens;
     sums_.windows.emplace_back(-found[i].log_probability, tokens);
+    for (std::size_t t = 0; t < windows_[i].continuation.size(); ++t) {
+      auto& [nats, number] = sums_.ids[windows_[i].continuation[t]];
+      nats -= found[i].of_tokens[t];
+      ++number;
+    }
   }
   windows_.clear();
   pending_ = 0;
@@ -87,6 +107,10 @@ Json to_json(const std::string& text, const TextLikelihood& likelihood) {
   add("perplexity", likelihood.token_perplexity());
   rows.back()["standard_error"] = likelihood.standard_error();
   rows.back()["items"] = likelihood.tokens;
+  if (const auto rare = likelihood.rarest_tenth(); rare.tokens > 0) {
+    add("rare-perplexity", rare.perplexity);
+    rows.back()["items"] = rare.tokens;
+  }
   add("bits-per-byte", likelihood.bits_per_byte());
   rows.back()["items"] = likelihood.bytes;
   add("word-perplexity", likelihood.word_perplexity());

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "config/field.h"
@@ -26,10 +28,20 @@ struct TextLikelihood {
   double nats = 0;  ///< −Σ log p
   std::int64_t tokens = 0, bytes = 0, words = 0, documents = 0;
   std::vector<std::pair<double, std::int64_t>> windows = {};  ///< nats and tokens of each
+  std::map<TokenId, std::pair<double, std::int64_t>> ids = {};  ///< nats and number of each id
 
   double token_perplexity() const;
   double bits_per_byte() const;
   double word_perplexity() const;  ///< a word is what white space separates
+
+  struct Rare {
+    double perplexity = 0;
+    std::int64_t tokens = 0;
+  };
+  /// The token perplexity over the rarest tenth of the text's tokens: ids from the rarest in this
+  /// text on (of equally rare ones the lower id first) while they make no more than a tenth of
+  /// it. No tokens where the rarest id alone makes more.
+  Rare rarest_tenth() const;
   /// Of token_perplexity, from the spread over windows; NaN of fewer than two.
   double standard_error() const;
 };

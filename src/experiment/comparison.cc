@@ -1,9 +1,14 @@
 #include "experiment/comparison.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
+
+#include "experiment/row_role.h"
+#include "experiment/verdict.h"
 
 namespace ssa {
 namespace {
@@ -32,47 +37,26 @@ double metric_value(const CellResult& result, const std::string& metric) {
 }
 
 /// (score, softmax) for the seeds that both have.
-std::vector<std::pair<double, double>> paired_values(const Group& group, const std::string& score,
-                                                     const std::string& metric) {
-  std::vector<std::pair<double, double>> pairs;
+std::vector<ResultPair> paired_results(const Group& group, const std::string& score,
+                                       const std::string& metric) {
+  std::vector<ResultPair> pairs;
   const auto baseline = group.find(std::string(kBaselineScore));
   if (baseline == group.end() || score == kBaselineScore) return pairs;
   for (const auto& [seed, result] : group.at(score)) {
     const auto other = baseline->second.find(seed);
     if (other == baseline->second.end() || !other->second->metrics.contains(metric)) continue;
-    pairs.emplace_back(metric_value(*result, metric), metric_value(*other->second, metric));
+    pairs.emplace_back(result, other->second);
   }
   return pairs;
 }
 
-std::vector<double> differences(const std::vector<std::pair<double, double>>& pairs) {
-  std::vector<double> values;
-  for (const auto& [score, softmax] : pairs) values.push_back(score - softmax);
-  return values;
-}
-
-/// Empty where the metric is a share, or a value is not above 0.
-std::vector<double> log_ratios(const std::vector<std::pair<double, double>>& pairs,
-                               const std::string& metric) {
-  std::vector<double> values;
-  if (metric.find("relative-error") == std::string::npos &&
-      metric.find("squared-error") == std::string::npos) {
-    return values;
+/// Every result of a group.
+std::vector<const CellResult*> all_results(const Group& group) {
+  std::vector<const CellResult*> all;
+  for (const auto& [score, seeds] : group) {
+    for (const auto& [seed, result] : seeds) all.push_back(result);
   }
-  for (const auto& [score, softmax] : pairs) {
-    if (!(score > 0 && softmax > 0)) return {};
-    values.push_back(std::log(score / softmax));
-  }
-  return values;
-}
-
-std::string verdict(const Estimate& difference, std::int64_t steps) {
-  if (difference.count == 0) return "";
-  if (steps < kSmokeSteps) return "smoke run, no verdict";
-  if (difference.count < kVerdictSeeds) return "no verdict: too few seeds";
-  if (!std::isfinite(difference.mean)) return "no verdict: not finite";
-  if (std::abs(difference.mean) <= difference.half_width) return "no difference measurable";
-  return difference.mean < 0 ? "lower" : "higher";
+  return all;
 }
 
 std::vector<std::pair<std::string, double>> baseline_values(const CellResult& result,
@@ -85,35 +69,36 @@ std::vector<std::pair<std::string, double>> baseline_values(const CellResult& re
   return values;
 }
 
-ComparisonRow make_row(const Group& group, const std::string& score, const std::string& metric) {
-  std::vector<double> values;
+ComparisonRow make_row(const Group& group, const std::string& score, const std::string& metric,
+                       const Measure& measure) {
+  std::vector<double> values, on_scale;
   std::vector<std::int64_t> seeds;
   for (const auto& [seed, result] : group.at(score)) {
     if (!result->metrics.contains(metric)) continue;
     values.push_back(metric_value(*result, metric));
+    on_scale.push_back(value_on_scale(*result, metric, measure.scale));
     seeds.push_back(seed);
   }
   const CellResult& first = *group.at(score).begin()->second;
-  const auto pairs = paired_values(group, score, metric);
-  ComparisonRow row{first.variant,
-                    first.task,
-                    first.evaluation,
-                    metric,
-                    score,
-                    first.steps,
-                    first.batch,
-                    first.layers,
-                    first.heads,
-                    first.width,
-                    first.parameters,
-                    std::move(seeds),
-                    estimate(values),
-                    estimate(differences(pairs)),
-                    estimate(log_ratios(pairs, metric)),
-                    "",
-                    baseline_values(first, metric)};
-  row.verdict = verdict(row.log_ratio.count > 0 ? row.log_ratio : row.difference, row.steps);
-  return row;
+  const auto pairs = paired_results(group, score, metric);
+  return {.variant = first.variant,
+          .task = first.task,
+          .evaluation = first.evaluation,
+          .metric = metric,
+          .score = score,
+          .steps = first.steps,
+          .batch = first.batch,
+          .layers = first.layers,
+          .heads = first.heads,
+          .width = first.width,
+          .parameters = first.parameters,
+          .seeds = std::move(seeds),
+          .value = estimate(values),
+          .plain_difference = effect_of(pairs, {metric}, Scale::plain).test.difference,
+          .baselines = baseline_values(first, metric),
+          .measure = measure,
+          .centre = estimate(on_scale),
+          .effect = effect_of(pairs, {metric}, measure.scale)};
 }
 
 /// Rows of one score: its parameters in order, each layer by layer.
@@ -165,6 +150,39 @@ std::vector<std::string> scores_of(const Experiment& experiment, const std::stri
   return scores;
 }
 
+bool matches(const std::string& metric, const std::vector<std::string>& patterns) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) {
+    return fnmatch(pattern.c_str(), metric.c_str(), 0) == 0;
+  });
+}
+
+bool has_verdict(const ComparisonRow& row) {
+  return row.effect.test.difference.count > 0 && why_no_verdict(row.effect, row.steps).empty();
+}
+
+/// Benjamini and Hochberg among rows of the same role, those of the table and others apart.
+void adjust(std::vector<ComparisonRow>& rows) {
+  std::map<std::pair<RowRole, bool>, std::vector<ComparisonRow*>> families;
+  for (ComparisonRow& row : rows) {
+    row.p_adjusted = std::nan("");
+    if (row.role == RowRole::repeat || !has_verdict(row)) continue;
+    families[{row.role, row.in_table}].push_back(&row);
+  }
+  for (auto& [key, family] : families) {
+    std::vector<double> p;
+    for (const ComparisonRow* row : family) p.push_back(row->effect.test.p);
+    const std::vector<double> adjusted = benjamini_hochberg(p);
+    for (std::size_t i = 0; i < family.size(); ++i) family[i]->p_adjusted = adjusted[i];
+  }
+}
+
+std::string row_verdict(const ComparisonRow& row, const ExperimentConfig& settings) {
+  const std::string none = why_no_verdict(row.effect, row.steps);
+  if (row.effect.test.difference.count == 0 || !none.empty()) return none;
+  if (row.role == RowRole::repeat) return "repeats " + row.repeats;
+  return verdict_of(row.effect, row.p_adjusted, margin_of(settings, row.measure));
+}
+
 }  // namespace
 
 std::vector<ComparisonRow> compare(const Experiment& experiment,
@@ -173,13 +191,22 @@ std::vector<ComparisonRow> compare(const Experiment& experiment,
   for (const std::string& variant : experiment.variants) {
     for (const std::string& evaluation : experiment.settings.evaluations) {
       const Group group = results_of(experiment, results, variant, evaluation);
+      const std::vector<const CellResult*> all = all_results(group);
       for (const std::string& metric : metric_names(group)) {
+        const Measure measure = measure_of(metric, all);
+        const MetricRole role = role_of(metric, all);
         for (const std::string& score : scores_of(experiment, variant)) {
-          if (group.contains(score)) rows.push_back(make_row(group, score, metric));
+          if (!group.contains(score)) continue;
+          ComparisonRow& row = rows.emplace_back(make_row(group, score, metric, measure));
+          row.role = role.role;
+          row.repeats = role.repeats;
+          row.in_table = matches(metric, experiment.settings.metrics);
         }
       }
     }
   }
+  adjust(rows);
+  for (ComparisonRow& row : rows) row.verdict = row_verdict(row, experiment.settings);
   return rows;
 }
 
@@ -196,43 +223,6 @@ std::vector<ScoreParameterRow> final_score_parameters(const Experiment& experime
     }
   }
   return rows;
-}
-
-Json to_json(const std::vector<ComparisonRow>& rows) {
-  Json out = Json::array();
-  // nlohmann/json writes a number that is not finite as null.
-  for (const ComparisonRow& row : rows) {
-    const bool paired = row.difference.count > 0;
-    const auto ratio = [&](int side) {
-      const Estimate& log = row.log_ratio;
-      return log.count > 0 ? Json(std::exp(log.mean + side * (side == 0 ? 0 : log.half_width)))
-                           : Json();
-    };
-    Json baselines = Json::object();
-    for (const auto& [name, value] : row.baselines) baselines[name] = value;
-    out.push_back({{"variant", row.variant},
-                   {"metric", row.metric},
-                   {"score", row.score},
-                   {"task", row.task},
-                   {"evaluation", row.evaluation},
-                   {"seeds", row.seeds},
-                   {"steps", row.steps},
-                   {"batch", row.batch},
-                   {"layers", row.layers},
-                   {"heads", row.heads},
-                   {"width", row.width},
-                   {"parameters", row.parameters},
-                   {"mean", row.value.mean},
-                   {"interval", row.value.half_width},
-                   {"difference", paired ? Json(row.difference.mean) : Json()},
-                   {"difference_interval", paired ? Json(row.difference.half_width) : Json()},
-                   {"ratio", ratio(0)},
-                   {"ratio_low", ratio(-1)},
-                   {"ratio_high", ratio(+1)},
-                   {"verdict", row.verdict},
-                   {"baselines", baselines}});
-  }
-  return out;
 }
 
 }  // namespace ssa

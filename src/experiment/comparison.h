@@ -1,36 +1,44 @@
-// The table of an experiment: for every variant and metric the scores side by side, over seeds.
+// The comparison of an experiment: for every variant and metric the scores side by side, over seeds,
+// and its primary endpoints.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "experiment/effect.h"
 #include "experiment/results.h"
-#include "experiment/statistics.h"
 
 namespace ssa {
 
-/// No verdict from fewer seeds than this.
-inline constexpr std::int64_t kVerdictSeeds = 3;
-/// A row of fewer in-context-learning steps than this is called a smoke run.
-inline constexpr std::int64_t kSmokeSteps = 1000;
+/// What part a row takes in counts of verdicts.
+enum class RowRole {
+  counted,
+  control,      ///< nothing is shifted: the unshifted sequences, what stands before a huge value, …
+  repeat,       ///< of another row, exactly: σ = 1 is no shift
+  description,  ///< neither direction is better: attention, time
+};
 
-/// One metric of one variant under one score.
+/// One metric of one variant under one score. Differences are the score minus softmax,
+/// paired by seed, on the metric's scale.
 struct ComparisonRow {
   std::string variant, task, evaluation, metric, score;
   std::int64_t steps, batch, layers, heads, width, parameters;
   std::vector<std::int64_t> seeds;
-  Estimate value;
-  /// Score minus softmax, paired by seed; count 0 for softmax itself and where it was not run.
-  Estimate difference;
-  /// log(score / softmax), paired by seed, of metrics whose values span decades (relative and
-  /// squared errors); count 0 for others. Where it is there, the verdict is its.
-  Estimate log_ratio;
-  /// "lower", "higher", "no difference measurable", or why there is no verdict; "" for softmax.
-  std::string verdict;
+  Estimate value;             ///< arithmetic, whatever the scale
+  Estimate plain_difference;  ///< likewise; the verdict is that of `effect`
   std::vector<std::pair<std::string, double>> baselines;  ///< e.g. {"constant", 0.5}
+  Measure measure;
+  Estimate centre;  ///< of the score itself, on the scale
+  Effect effect;    ///< test.difference.count is 0 for softmax itself and where it was not run
+  RowRole role = RowRole::counted;
+  std::string repeats = {};  ///< the metric, of a repeat
+  bool in_table = true;      ///< whether experiment.metrics asks for it
+  double p_adjusted = 0;     ///< among the rows of the same role and in_table; NaN for repeats
+  /// "lower", "higher" (p_adjusted below 0.05), "equivalent" (the interval lies within the
+  /// margin), "not decided", or why there is no verdict; "" for softmax.
+  std::string verdict = {};
 };
 
 /// Rows in the order of the experiment's variants, then of metrics, then of scores.
@@ -50,37 +58,34 @@ struct ScoreParameterRow {
 std::vector<ScoreParameterRow> final_score_parameters(const Experiment& experiment,
                                                       const std::vector<CellResult>& results);
 
-enum class TableStyle { kText, kMarkdown };
+/// A primary endpoint under one score.
+struct EndpointRow {
+  EndpointConfig endpoint;
+  std::string score;
+  std::int64_t planned = 0;  ///< seeds
+  std::vector<std::int64_t> seeds = {};  ///< that are finished for both scores
+  Measure measure = {};
+  Effect effect = {};
+  double p_adjusted = 0;  ///< Holm over all endpoints of the file
+  std::string verdict = {};  ///< as of a ComparisonRow, or "not run"
+};
 
-/// What a reader of the table must know.
-inline constexpr std::string_view kTableNotes =
-    "Values are means over seeds ± the half width of the 95 % interval (Student's t). difference "
-    "is "
-    "score minus softmax, paired by seed; of relative errors, which span decades, it is the ratio\n"
-    "score / softmax of geometric means with its interval in brackets.\n"
-    "lower / higher: that interval leaves out equality, as about one row in twenty does by chance "
-    "alone.\n";
+std::vector<EndpointRow> compare_endpoints(const Experiment& experiment,
+                                           const std::vector<CellResult>& results);
 
-/// Those whose metric matches one of the patterns (as in file names: * and ?).
-std::vector<ComparisonRow> matching(const std::vector<ComparisonRow>& rows,
-                                    const std::vector<std::string>& patterns);
+/// How the comparisons of errors in the table came out.
+struct VerdictCount {
+  std::string score;
+  int comparisons = 0, better = 0, worse = 0, equivalent = 0, not_decided = 0;
+};
 
-/// "Of 92 comparisons of errors: 3 lower, 3 higher, 86 no difference measurable." and a line end;
-/// empty where none has a verdict. Attention and time are no errors.
-std::string count_verdicts(const std::vector<ComparisonRow>& rows);
+/// For every score, then "all" if there are several. Counted rows of the table alone.
+std::vector<VerdictCount> count_verdicts(const std::vector<ComparisonRow>& rows);
 
-/// Which score did better than softmax where, of experiments with at least two others: for every
-/// score and metric of errors in how many variants it was lower and higher, "2 lower, 1 higher of
-/// 6"; "" for others.
-std::string verdict_table(const std::vector<ComparisonRow>& rows, TableStyle style);
-
-/// table.json (docs/formats.md).
+/// table.json and verdicts.json (docs/formats.md).
 Json to_json(const std::vector<ComparisonRow>& rows);
-
-/// One table per variant, softmax and one other score to a line, steps and seeds on every line.
-std::string format_table(const std::vector<ComparisonRow>& rows, TableStyle style);
-
-/// The score parameters as one Markdown table, heads across; "" for no rows.
-std::string markdown_score_parameters(const std::vector<ScoreParameterRow>& rows);
+Json verdicts_json(const Experiment& experiment, std::int64_t finished_cells,
+                   const std::vector<ComparisonRow>& rows,
+                   const std::vector<EndpointRow>& endpoints);
 
 }  // namespace ssa

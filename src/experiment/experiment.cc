@@ -10,6 +10,7 @@
 
 #include "config/toml.h"
 #include "eval/icl_shift.h"
+#include "eval/metric_kind.h"
 #include "eval/suites.h"
 
 namespace ssa {
@@ -62,6 +63,19 @@ toml::table& as_table(toml::node& node, const std::string& what, const std::stri
   return *node.as_table();
 }
 
+/// The tables of [[name]], none where it is absent.
+std::vector<toml::table*> tables_of(toml::table& table, const std::string& name,
+                                    const std::string& file) {
+  std::vector<toml::table*> found;
+  toml::node* node = table.get(name);
+  if (node == nullptr) return found;
+  if (!node->is_array_of_tables()) {
+    refuse(fmt::format("{}: write {}s as [[{}]]", place(file, *node), name, name));
+  }
+  for (toml::node& element : *node->as_array()) found.push_back(element.as_table());
+  return found;
+}
+
 /// The scores with every scoring function in the place of "*".
 std::vector<std::string> expanded(const std::vector<std::string>& scores) {
   std::vector<std::string> out;
@@ -112,15 +126,9 @@ std::vector<Variant> read_variants(toml::table& table, const ExperimentConfig& e
                                    const std::string& file) {
   std::vector<Variant> variants;
   std::vector<std::string> names;
-  toml::node* node = table.get("variant");
-  if (node != nullptr && !node->is_array_of_tables()) {
-    refuse(fmt::format("{}: write variants as [[variant]]", place(file, *node)));
-  }
-  if (node != nullptr) {
-    for (toml::node& element : *node->as_array()) {
-      variants.push_back(read_variant(*element.as_table(), experiment, file));
-      names.push_back(variants.back().name);
-    }
+  for (toml::table* element : tables_of(table, "variant", file)) {
+    variants.push_back(read_variant(*element, experiment, file));
+    names.push_back(variants.back().name);
   }
   if (variants.empty()) refuse(fmt::format("{}: there is no [[variant]]", file));
   check_distinct(names, "[[variant]]", file);
@@ -158,6 +166,56 @@ std::map<std::string, Settings> read_scores(toml::table& table, const std::set<s
     own.push_back({"model", "score", label, file});
   }
   return settings;
+}
+
+/// What an endpoint names has to be there, and its metrics have to be comparable.
+void check_endpoint(const EndpointConfig& endpoint, const std::vector<Variant>& variants,
+                    const ExperimentConfig& experiment, const std::string& origin) {
+  const auto variant = std::ranges::find(variants, endpoint.variant, &Variant::name);
+  if (variant == variants.end()) {
+    std::vector<std::string> names;
+    for (const Variant& one : variants) names.push_back(one.name);
+    refuse(fmt::format("{}: endpoint.variant = \"{}\": there is no such variant; did you mean {}?",
+                       origin, endpoint.variant, nearest_name(endpoint.variant, names)));
+  }
+  if (std::ranges::find(experiment.evaluations, endpoint.evaluation) ==
+      experiment.evaluations.end()) {
+    refuse(fmt::format("{}: endpoint.evaluation = \"{}\": not one of experiment.evaluations",
+                       origin, endpoint.evaluation));
+  }
+  check_distinct(endpoint.scores, "endpoint.scores", origin);
+  for (const std::string& score : endpoint.scores) {
+    const auto& known = variant->scores;
+    if (score != kBaselineScore && std::ranges::find(known, score) != known.end()) continue;
+    refuse(fmt::format("{}: endpoint.scores: \"{}\" is not compared with {} in {}", origin, score,
+                       kBaselineScore, endpoint.variant));
+  }
+  check_distinct(endpoint.metrics, "endpoint.metrics", origin);
+  for (const std::string& metric : endpoint.metrics) {
+    const MetricKind& kind = metric_kind(metric);
+    if (kind.better == Better::neither || kind.scale != metric_kind(endpoint.metrics[0]).scale) {
+      refuse(fmt::format("{}: endpoint.metrics: \"{}\": expected errors or accuracies on one scale",
+                         origin, metric));
+    }
+  }
+}
+
+std::vector<EndpointConfig> read_endpoints(toml::table& table, const std::vector<Variant>& variants,
+                                           const ExperimentConfig& experiment,
+                                           const std::string& file) {
+  std::vector<EndpointConfig> endpoints;
+  std::vector<std::string> names;
+  for (toml::table* element : tables_of(table, "endpoint", file)) {
+    EndpointConfig& endpoint = endpoints.emplace_back();
+    endpoint.evaluation = experiment.evaluations.front();
+    for (const auto& [key, value] : *element) read_field(endpoint, key.str(), value, file);
+    const std::string origin = place(file, *element);
+    if (endpoint.name.empty()) refuse(fmt::format("{}: endpoint.name is missing", origin));
+    check_endpoint(endpoint, variants, experiment, origin);
+    names.push_back(endpoint.name);
+  }
+  if (!names.empty()) check_distinct(names, "[[endpoint]]", file);
+  return endpoints;
 }
 
 /// What [evaluation] gives, its keys and types checked.
@@ -221,6 +279,10 @@ ExperimentConfig read_experiment(toml::table& table, const std::string& file) {
   settings.scores = expanded(settings.scores);
   check_distinct(settings.scores, "experiment.scores", file);
   check_distinct(settings.evaluations, "experiment.evaluations", file);
+  if (settings.margin != 0 && settings.margin <= 1) {
+    refuse(fmt::format("{}: experiment.margin = {}: expected a factor above 1, or 0 for none", file,
+                       settings.margin));
+  }
   return settings;
 }
 
@@ -263,6 +325,7 @@ Experiment load_experiment(const std::filesystem::path& path, const Settings& ov
   experiment.settings = read_experiment(table, file);
   experiment.evaluation = read_evaluation(table, file);
   const std::vector<Variant> variants = read_variants(table, experiment.settings, file);
+  experiment.endpoints = read_endpoints(table, variants, experiment.settings, file);
   std::set<std::string> used;
   std::int64_t seeds = 0;
   for (const Variant& variant : variants) {
@@ -280,11 +343,14 @@ Experiment load_experiment(const std::filesystem::path& path, const Settings& ov
     }
   }
   // What is left is a training config: what every cell starts from.
-  for (const char* own : {"experiment", "evaluation", "scores", "variant"}) table.erase(own);
+  for (const char* own : {"experiment", "evaluation", "scores", "variant", "endpoint"}) {
+    table.erase(own);
+  }
   const Settings base = toml_settings(table, file);
-  for (std::int64_t seed = 1; seed <= seeds; ++seed) {
+  const std::int64_t first_seed = experiment.settings.first_seed;
+  for (std::int64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
     for (const Variant& variant : variants) {
-      if (seed > variant.seeds) continue;
+      if (seed - first_seed >= variant.seeds) continue;
       for (const std::string& score : variant.scores) {
         const std::string origin =
             fmt::format("{}: variant {}, score {}", file, variant.name, score);
@@ -296,6 +362,13 @@ Experiment load_experiment(const std::filesystem::path& path, const Settings& ov
   }
   check_evaluation(experiment);
   return experiment;
+}
+
+Json evaluation_options(const Experiment& experiment, const Cell& cell) {
+  Json options = experiment.evaluation;
+  if (!experiment.measures_shifts()) return options;
+  options["data_seed"] = options.value("data_seed", IclShiftOptions().data_seed) + cell.seed;
+  return options;
 }
 
 const Cell* find_cell(const Experiment& experiment, const std::string& variant,

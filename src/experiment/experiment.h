@@ -1,10 +1,11 @@
 // A comparison described by one TOML file: variants × scores × seeds × evaluations.
 //
-//   [experiment]            name, scores, seeds, evaluations, metrics
+//   [experiment]            name, scores, seeds, evaluations, metrics, margin
 //   [evaluation]            options of the evaluations
 //   [model] [task] [train]  what every cell starts from: the keys of a training config
 //   [scores.LABEL]          keys for that score only; without model.score the label is the score
 //   [[variant]]             name, keys for that variant, optionally its own scores and seeds
+//   [[endpoint]]            what the experiment is to decide, named before it is run
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,10 @@ struct ExperimentConfig {
   std::vector<std::string> scores = {"softmax", "ssa"};
   std::int64_t seeds = 3;
   std::vector<std::string> evaluations = {"icl-shift"};
+  std::int64_t first_seed = 1;
   std::vector<std::string> metrics = {"*"};
+  double margin = 0;
+  double percent_margin = 0;
 
   template <class Visit>
   static void fields(Visit&& visit) {
@@ -40,14 +44,46 @@ struct ExperimentConfig {
     visit(Field{.name = "scores",
                 .help = "scoring functions, or labels of [scores.LABEL]; \"*\" is every function"},
           &C::scores);
-    visit(Field{.name = "seeds", .help = "how many: seeds 1, 2, …", .least = 1, .most = 10000},
+    visit(Field{.name = "seeds", .help = "how many, from first_seed on", .least = 1, .most = 10000},
           &C::seeds);
+    visit(Field{.name = "first_seed", .help = "the first one", .least = 1, .most = 1e9},
+          &C::first_seed);
     visit(Field{.name = "evaluations", .help = "what is measured", .choices = suite_names()},
           &C::evaluations);
     visit(
         Field{.name = "metrics",
               .help = "which metrics the printed table shows: patterns such as \"sigma=*/wrong\""},
         &C::metrics);
+    visit(Field{.name = "margin",
+                .help = "factor between two errors (of rates: between their odds) that count as "
+                        "equal, above 1; 0 = nothing is called equivalent",
+                .least = 0},
+          &C::margin);
+    visit(Field{.name = "percent_margin",
+                .help = "percentage points between two accuracies that count as equal; 0 = none",
+                .least = 0},
+          &C::percent_margin);
+  }
+};
+
+/// [[endpoint]]: a difference to softmax that the experiment was made to decide. Over all of a
+/// file's endpoints the error of the first kind is held (Holm).
+struct EndpointConfig {
+  static constexpr std::string_view kSection = "endpoint";
+
+  std::string name, variant, evaluation;  ///< evaluation: by default the experiment's first
+  std::vector<std::string> metrics;       ///< whose mean, on their scale, is compared
+  std::vector<std::string> scores = {"ssa"};
+
+  template <class Visit>
+  static void fields(Visit&& visit) {
+    using C = EndpointConfig;
+    visit(Field{.name = "name", .help = "in tables"}, &C::name);
+    visit(Field{.name = "variant", .help = "where it is measured"}, &C::variant);
+    visit(Field{.name = "evaluation", .help = "by default the experiment's first"}, &C::evaluation);
+    visit(Field{.name = "metrics", .help = "keys such as \"sigma=5/40/wrong\"; their mean counts"},
+          &C::metrics);
+    visit(Field{.name = "scores", .help = "that are compared with softmax"}, &C::scores);
   }
 };
 
@@ -73,7 +109,11 @@ struct EvaluationConfig {
     visit(Field{.name = "grid", .help = "values of the shifts: reduced or full"}, &C::grid);
     visit(Field{.name = "sequences", .help = "sequences of every shift", .least = 1},
           &C::sequences);
-    visit(Field{.name = "data_seed", .help = "seed of the sequences", .least = 0}, &C::data_seed);
+    visit(Field{.name = "data_seed",
+                .help = "the sequences of seed K come from data_seed + K",
+                .least = 0,
+                .most = 1e15},
+          &C::data_seed);
     visit(Field{.name = "sampler", .help = "inputs of the quantifiers: balanced or plain"},
           &C::sampler);
     visit(Field{.name = "huge_position", .help = "position of the huge value, from 1", .least = 1},
@@ -109,6 +149,7 @@ struct Experiment {
   Json evaluation;  ///< [evaluation], as `ssa eval` flags: {"sequences": 6400, …}
   std::vector<std::string> variants;  ///< in the order of the file
   std::vector<Cell> cells;            ///< seeds outermost: early results are whole comparisons
+  std::vector<EndpointConfig> endpoints;
 
   /// Whether its evaluation is that of in-context tasks (there is no other for these, and no task
   /// has it beside others).
@@ -123,6 +164,10 @@ Experiment load_experiment(const std::filesystem::path& file, const Settings& ov
 /// The cell of that variant, score and seed; null if there is none.
 const Cell* find_cell(const Experiment& experiment, const std::string& variant,
                       const std::string& score, std::int64_t seed);
+
+/// The cell's options of its evaluations: [evaluation], and for in-context tasks a data_seed of its
+/// own, so that every seed is tested on its own sequences (and all scores of a seed on the same).
+Json evaluation_options(const Experiment& experiment, const Cell& cell);
 
 /// "train.steps = 1000, now 2000" for the first field that differs, "" if none does. The thread
 /// count is left out: it follows from the machine and the number of jobs.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -15,6 +16,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "eval/icl_shift.h"
+#include "eval/metric_kind.h"
 #include "files/durable_files.h"
 
 namespace ssa {
@@ -73,6 +76,65 @@ Json score_parameters(const Json& values, const std::string& origin) {
   return layers;
 }
 
+/// How the metrics of these keys are compared, by their names.
+Json kinds(const Json& metrics) {
+  Json out = Json::object();
+  for (const auto& [key, value] : metrics.items()) {
+    const std::string name(metric_name(key));
+    if (out.contains(name)) continue;
+    const MetricKind& kind = metric_kind(name);
+    out[name] = {{"better", name_of(kind.better)}, {"scale", name_of(kind.scale)}};
+    if (!kind.unit.empty()) out[name]["unit"] = kind.unit;
+  }
+  return out;
+}
+
+/// `values`, checked: for known metrics two whole numbers, errors and chances.
+const Json& counts(const Json& values, const Json& metrics, const std::string& origin) {
+  const auto whole = [](const Json& value) { return value.is_number_integer() && value >= 0; };
+  bool good = values.is_object();
+  for (const auto& [key, pair] : values.items()) {
+    good = good && metrics.contains(key) && pair.is_array() && pair.size() == 2 && whole(pair[0]) &&
+           whole(pair[1]) && pair[0] <= pair[1] && pair[1] > 0;
+  }
+  if (!good) {
+    throw std::runtime_error(fmt::format(
+        "{}: field \"counts\": expected for error rates [errors, chances]", origin));
+  }
+  return values;
+}
+
+/// Chances of an error that the rate of that key was taken over, of the evaluation with these
+/// options; 0 if it is not the rate of an in-context task.
+std::int64_t chances(const std::string& key, const Json& options) {
+  if (metric_kind(key).scale != Scale::log_odds) return 0;
+  const std::int64_t sequences = options.value("sequences", IclShiftOptions().sequences);
+  const std::string_view name = metric_name(key);
+  if (name.starts_with("sequence-")) return sequences;
+  const std::size_t first = key.find('/'), last = key.rfind('/');
+  if (first == std::string::npos || first == last) return 0;
+  const std::int64_t points = std::atoll(key.substr(first + 1, last - first - 1).c_str());
+  const std::int64_t huge = options.value("huge_position", IclShiftOptions().huge_position);
+  if (name.ends_with("-before")) return sequences * (huge - 1);
+  if (name.ends_with("-at")) return sequences;
+  if (name.ends_with("-after")) return sequences * (points - huge);
+  return sequences * points;
+}
+
+/// The counts of a line that has none: rates are exact quotients of whole numbers.
+Json counts_of_rates(const CellResult& r) {
+  Json out = Json::object();
+  if (r.evaluation != "icl-shift") return out;
+  for (const auto& [key, value] : r.metrics.items()) {
+    const std::int64_t all = value.is_number() ? chances(key, r.options) : 0;
+    if (all == 0) continue;
+    const double errors = value.get<double>() * static_cast<double>(all);
+    if (std::abs(errors - std::round(errors)) > 1e-3) continue;
+    out[key] = {std::llround(errors), all};
+  }
+  return out;
+}
+
 Json to_json(const CellResult& r) {
   return {{"variant", r.variant},
           {"score", r.score},
@@ -88,11 +150,14 @@ Json to_json(const CellResult& r) {
           {"seconds", r.seconds},
           {"run", r.run},
           {"metrics", r.metrics},
+          {"counts", r.counts},
+          {"kinds", kinds(r.metrics)},
           {"baselines", r.baselines},
           {"score_parameters", r.score_parameters},
           {"config", r.config},
           {"options", r.options},
-          {"data", r.data}};
+          {"data", r.data},
+          {"program", r.program}};
 }
 
 CellResult from_json(const Json& values, const std::string& origin) {
@@ -117,6 +182,10 @@ CellResult from_json(const Json& values, const std::string& origin) {
   r.config = field<Json>(values, "config", origin);
   r.options = field<Json>(values, "options", origin);
   if (values.contains("data")) r.data = field<std::string>(values, "data", origin);
+  if (values.contains("program")) r.program = field<Json>(values, "program", origin);
+  r.counts = values.contains("counts")
+                 ? counts(field<Json>(values, "counts", origin), r.metrics, origin)
+                 : counts_of_rates(r);
   return r;
 }
 
@@ -170,21 +239,42 @@ void add_attention(Json& metrics, const Json& evaluation, const std::string& ori
   }
 }
 
-/// From the last lines of metrics.jsonl: the loss of the last validation, and of a step the
-/// machine's time, whatever else it did.
-void add_training(Json& metrics, const fs::path& run) {
+/// From metrics.jsonl: the mean loss of the lines of the last tenth of the steps, the loss of the
+/// last validation, and of a step the machine's time, whatever else it did.
+void add_training(Json& metrics, const fs::path& run, std::int64_t steps) {
   const fs::path file = run / "metrics.jsonl";
   std::istringstream lines(read_text(file));
+  double losses = 0, count = 0;
   for (std::string line; std::getline(lines, line);) {
     const Json values = Json::parse(line);
     if (values.contains("validation")) {
       metrics["training/validation-loss"] = number(values["validation"], "loss", file.string());
     }
     if (!values.contains("seconds")) continue;
+    if (10 * field<std::int64_t>(values, "step", file.string()) > 9 * steps) {
+      losses += number(values, "loss", file.string());
+      count += 1;
+    }
     metrics["training/milliseconds-per-step"] =
         1000 * number(values, "seconds", file.string()) /
         static_cast<double>(field<std::int64_t>(values, "step", file.string()));
   }
+  if (count > 0) metrics["training/loss"] = losses / count;
+}
+
+/// Which program trained and which evaluated.
+Json program_of(const fs::path& run_file, const Json& evaluation) {
+  const Json run = read_json(run_file);
+  Json program = Json::object();
+  for (const char* key : {"git", "target", "resumed_by"}) {
+    if (run.contains(key)) program[key] = run.at(key);
+  }
+  const Json evaluating = evaluation.value("program", Json::object());
+  if (evaluating.value("git", "") != program.value("git", "") ||
+      evaluating.value("target", "") != program.value("target", "")) {
+    program["evaluated_by"] = evaluating;
+  }
+  return program;
 }
 
 }  // namespace
@@ -210,6 +300,10 @@ std::vector<CellResult> read_results(const fs::path& file, bool& cut_off) {
     begin = end + 1;
   }
   return results;
+}
+
+bool shares_test_sequences(const CellResult& result) {
+  return result.evaluation == "icl-shift" && !result.options.contains("data_seed");
 }
 
 void append_result(const fs::path& file, const CellResult& result) {
@@ -261,10 +355,16 @@ CellResult collect_result(const Cell& cell, const fs::path& folder, const std::s
   for (const Json& row : field<Json>(values, "rows", origin)) {
     const auto predictor = field<std::string>(row, "predictor", origin);
     Json& place = predictor == "model" ? r.metrics : r.baselines[predictor];
-    place[metric_key(row, origin)] = number(row, "mean", origin);
+    const std::string key = metric_key(row, origin);
+    place[key] = number(row, "mean", origin);
+    if (predictor == "model" && row.contains("wrong")) {
+      r.counts[key] = {field<std::int64_t>(row, "wrong", origin),
+                       field<std::int64_t>(row, "items", origin)};
+    }
   }
   add_attention(r.metrics, values, origin);
-  add_training(r.metrics, folder / cell.run());
+  add_training(r.metrics, folder / cell.run(), r.steps);
+  r.program = program_of(run_file, values);
   r.score_parameters = score_parameters(values, origin);
   return r;
 }

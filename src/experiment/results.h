@@ -22,16 +22,25 @@ struct CellResult {
   std::string data;  ///< hash of the files that it read; "" = none, or an earlier version wrote the
                      ///< line
   Json metrics;      ///< {"sigma=5/40/wrong": 0.08, …} of the model, in the evaluation's order
+  /// {"sigma=5/40/wrong": [2048, 25600], …}: errors and chances of its error rates. Of lines that an
+  /// earlier version wrote it is worked out from the rates and the evaluation's options.
+  Json counts = Json::object();
   Json baselines;    ///< {"constant": {the same keys}, …}
   /// [{"n": [one per head, or one a layer], …}, … one per layer] at the end of training; empty in
   /// lines that an earlier version wrote.
   Json score_parameters = Json::array();
+  /// {"git", "target"} of the program that trained, "resumed_by" and "evaluated_by" where these were
+  /// others; empty in lines that an earlier version wrote.
+  Json program = Json::object();
 };
 
 /// Every complete line, in order. A last line without its end (a write cut off) is left out and
 /// `cut_off` set. Throws std::runtime_error naming file and line for a broken line elsewhere.
 /// A missing file holds no results.
 std::vector<CellResult> read_results(const std::filesystem::path& file, bool& cut_off);
+
+/// Whether the line comes from a version that evaluated every seed on the same test sequences.
+bool shares_test_sequences(const CellResult& result);
 
 /// Appends one line in a single write and syncs it; removes a cut-off line before.
 void append_result(const std::filesystem::path& file, const CellResult& result);

@@ -39,18 +39,6 @@ std::string last_line(const fs::path& file) {
   return last;
 }
 
-/// A cell's config as a file for `ssa train`. The JSON of its values is valid TOML.
-std::string to_toml(const Config& config) {
-  std::string out;
-  const Json sections = to_json(config);
-  for (const auto& [section, fields] : sections.items()) {
-    out += fmt::format("[{}]\n", section);
-    for (const auto& [key, value] : fields.items())
-      out += fmt::format("{} = {}\n", key, value.dump());
-  }
-  return out;
-}
-
 /// A cell under way: its commands, of which the first not yet ended is running.
 struct ActiveCell {
   const Work* work = nullptr;
@@ -111,7 +99,8 @@ class ExperimentRun {
     if (holds_run(run)) active.commands.back().push_back("--resume");
     for (const std::string& evaluation : work.evaluations) {
       std::vector<std::string> command = {program, "eval", run, "--suite", evaluation};
-      for (const auto& [key, value] : experiment_.evaluation.items()) {
+      const Json options = evaluation_options(experiment_, cell);
+      for (const auto& [key, value] : options.items()) {
         if (!find_suite(evaluation)->takes(key)) continue;
         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
         command.insert(command.end(), {flag_name(key), text});
@@ -176,7 +165,8 @@ class ExperimentRun {
   void record(const ActiveCell& active, double evaluation_seconds) {
     const Work& work = *active.work;
     CellResult result = collect_result(
-        work.cell, runner_.folder, work.evaluations[active.command - 1], experiment_.evaluation);
+        work.cell, runner_.folder, work.evaluations[active.command - 1],
+        evaluation_options(experiment_, work.cell));
     result.seconds = active.training_seconds + evaluation_seconds;
     require_same_data(result);
     append_result(results_file(runner_.folder), result);
@@ -247,7 +237,21 @@ Json complete(const Json& stored, const std::string& origin) {
   return to_json(config_from_json(stored, origin));
 }
 
-/// Files that a cell or its evaluation would miss after hours: throws find_data's error.
+std::int64_t cores() { return std::max<std::int64_t>(1, std::thread::hardware_concurrency()); }
+
+}  // namespace
+
+std::string to_toml(const Config& config) {
+  std::string out;
+  const Json sections = to_json(config);
+  for (const auto& [section, fields] : sections.items()) {
+    out += fmt::format("[{}]\n", section);
+    for (const auto& [key, value] : fields.items())
+      out += fmt::format("{} = {}\n", key, value.dump());
+  }
+  return out;
+}
+
 void find_all_data(const std::vector<Work>& work) {
   for (const Work& left : work) {
     for (const std::string& evaluation : left.evaluations) {
@@ -265,10 +269,6 @@ void find_all_data(const std::vector<Work>& work) {
     for (const std::string& file : task.validation_text) find_data(file, "task.validation_text");
   }
 }
-
-std::int64_t cores() { return std::max<std::int64_t>(1, std::thread::hardware_concurrency()); }
-
-}  // namespace
 
 fs::path results_file(const fs::path& folder) { return folder / "results.jsonl"; }
 
@@ -302,7 +302,9 @@ void check_unchanged(const Experiment& experiment, const std::vector<CellResult>
     const std::string change =
         first_difference(complete(result.config, file), to_json(cell->config));
     if (!change.empty()) refuse(file, *cell, change);
-    const std::string option = first_difference(result.options, experiment.evaluation);
+    Json wanted = evaluation_options(experiment, *cell);
+    if (shares_test_sequences(result)) wanted.erase("data_seed");
+    const std::string option = first_difference(result.options, wanted);
     if (!option.empty()) {
       throw std::runtime_error(fmt::format(
           "{}: {} was evaluated with evaluation.{} in {}: use another --out, or delete {} to "

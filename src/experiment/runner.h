@@ -30,6 +30,12 @@ struct RunOutcome {
   int interrupted = 0;              ///< the signal that stopped it, 0 if none did
 };
 
+/// A cell's config as a file for `ssa train`. The JSON of its values is valid TOML.
+std::string to_toml(const Config& config);
+
+/// Throws find_data's error for files that a cell or its evaluation would miss after hours.
+void find_all_data(const std::vector<Work>& work);
+
 /// The file of finished cells in an experiment's folder.
 std::filesystem::path results_file(const std::filesystem::path& folder);
 

@@ -1,14 +1,12 @@
-// How a comparison is printed: text for a terminal, Markdown for the documentation.
+#include "experiment/table_text.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <iterator>
 #include <span>
-
-#include "experiment/comparison.h"
 
 namespace ssa {
 namespace {
@@ -79,47 +77,85 @@ std::string join_markdown(const std::vector<Line>& lines) {
   return out;
 }
 
+/// "0.25 [0.1, 0.5]" of values that were averaged on a scale, "65.8 ± 1.2" of plain ones.
+std::string format_centre(const ComparisonRow& row) {
+  const Estimate& centre = row.centre;
+  const Measure& measure = row.measure;
+  if (measure.scale == Scale::plain || !std::isfinite(centre.mean)) {
+    return format_estimate(centre, false);
+  }
+  const std::string value = fmt::format("{:.3g}", measure.back(centre.mean));
+  if (!std::isfinite(centre.half_width)) return value;
+  return fmt::format("{} [{:.3g}, {:.3g}]", value, measure.back(centre.mean - centre.half_width),
+                     measure.back(centre.mean + centre.half_width));
+}
+
 /// What softmax reached in that metric; "" where it was not run.
 std::string baseline_estimate(std::span<const ComparisonRow> rows, const std::string& metric) {
   const auto found = std::ranges::find_if(rows, [&](const ComparisonRow& row) {
     return row.score == kBaselineScore && row.metric == metric;
   });
-  return found == rows.end() ? "" : format_estimate(found->value, false);
+  return found == rows.end() ? "" : format_centre(*found);
 }
 
-/// "-0.25 ± 0.31", or "×0.25 [0.18, 0.35]" of values that span decades.
-std::string format_difference(const ComparisonRow& row) {
-  const Estimate& log = row.log_ratio;
-  if (log.count == 0) return row.difference.count > 0 ? format_estimate(row.difference, true) : "";
-  if (!std::isfinite(log.mean)) return "not finite";
-  const std::string ratio = fmt::format("×{:.3g}", std::exp(log.mean));
-  if (!std::isfinite(log.half_width)) return ratio;
-  return fmt::format("{} [{:.3g}, {:.3g}]", ratio, std::exp(log.mean - log.half_width),
-                     std::exp(log.mean + log.half_width));
+/// "-0.25 ± 0.31", or "×0.25 [0.18, 0.35]" of odds and of values that span decades.
+std::string format_effect(const Measure& measure, const Effect& effect) {
+  const Estimate& difference = effect.test.difference;
+  if (difference.count == 0) return "";
+  if (!std::isfinite(difference.mean)) return "not finite";
+  if (measure.scale == Scale::plain) return format_estimate(difference, true);
+  const std::string ratio = fmt::format("×{:.3g}", std::exp(difference.mean));
+  if (!std::isfinite(difference.half_width)) return ratio;
+  return fmt::format("{} [{:.3g}, {:.3g}]", ratio,
+                     std::exp(difference.mean - difference.half_width),
+                     std::exp(difference.mean + difference.half_width));
 }
+
+/// "×/÷ 2.1", "± 0.4"
+std::string format_detectable(const Measure& measure, const Effect& effect) {
+  const double value = effect.test.detectable;
+  if (effect.test.difference.count == 0 || !std::isfinite(value)) return "";
+  return measure.scale == Scale::plain ? fmt::format("± {:.2g}", value)
+                                       : fmt::format("×/÷ {:.3g}", std::exp(value));
+}
+
+std::string format_p(double p) {
+  if (std::isnan(p)) return "";
+  return p < 0.0001 ? "< 0.0001" : fmt::format("{:.2g}", p);
+}
+
+std::string format_p(const std::optional<double>& p) { return p ? format_p(*p) : ""; }
+
+bool is_compared(const ComparisonRow& row) { return row.effect.test.difference.count > 0; }
 
 /// Lines of one variant: softmax beside each other score, or the score alone where softmax is
-/// absent.
+/// absent. Repeats are left out.
 std::vector<Line> variant_lines(std::span<const ComparisonRow> rows) {
-  const bool against =
-      std::ranges::any_of(rows, [](const ComparisonRow& row) { return row.difference.count > 0; });
+  const bool against = std::ranges::any_of(rows, is_compared);
   std::vector<std::string> baselines;
   for (const auto& [name, value] : rows.front().baselines) baselines.push_back(name);
   Line head = {"metric"};
   if (against) head.emplace_back(kBaselineScore);
   head.insert(head.end(), {"score", "value"});
-  if (against) head.insert(head.end(), {"difference", "verdict"});
+  if (against) {
+    head.insert(head.end(), {"difference", "p", "adjusted", "flips", "detectable", "verdict"});
+  }
   head.insert(head.end(), baselines.begin(), baselines.end());
   head.insert(head.end(), {"seeds", "steps"});
 
   std::vector<Line> lines = {head};
   for (const ComparisonRow& row : rows) {
-    if (against && row.score == kBaselineScore) continue;
+    if (row.role == RowRole::repeat || (against && row.score == kBaselineScore)) continue;
     Line line = {row.metric};
     if (against) line.push_back(baseline_estimate(rows, row.metric));
-    line.insert(line.end(), {row.score, format_estimate(row.value, false)});
+    line.insert(line.end(), {row.score, format_centre(row)});
     if (against) {
-      line.insert(line.end(), {format_difference(row), row.verdict});
+      const Effect& effect = row.effect;
+      const bool compared = is_compared(row);
+      line.insert(line.end(), {format_effect(row.measure, effect),
+                               compared ? format_p(effect.test.p) : "", format_p(row.p_adjusted),
+                               compared ? format_p(effect.sign_flip_p) : "",
+                               format_detectable(row.measure, effect), row.verdict});
     }
     for (const std::string& name : baselines) {
       const auto found =
@@ -132,10 +168,9 @@ std::vector<Line> variant_lines(std::span<const ComparisonRow> rows) {
   return lines;
 }
 
-bool is_judged_error(const ComparisonRow& row) {
-  const bool error = row.metric.find("wrong") != std::string::npos ||
-                     row.metric.find("-error") != std::string::npos;
-  return error && !row.verdict.empty() && row.verdict.find("no verdict") == std::string::npos;
+bool is_judged(const ComparisonRow& row) {
+  return row.role == RowRole::counted && row.in_table && is_compared(row) &&
+         std::isfinite(row.p_adjusted);
 }
 
 /// In how many variants a score was lower and higher than softmax.
@@ -172,7 +207,7 @@ std::string verdict_table(const std::vector<ComparisonRow>& rows, TableStyle sty
   std::vector<std::pair<std::string, Tally>> all;  // by score
   at_key(metrics, "all");                          // the first line
   for (const ComparisonRow& row : rows) {
-    if (!is_judged_error(row)) continue;
+    if (!is_judged(row)) continue;
     at_key(all, row.score).add(row.verdict);
     at_key(at_key(metrics, row.metric), row.score).add(row.verdict);
   }
@@ -188,30 +223,59 @@ std::string verdict_table(const std::vector<ComparisonRow>& rows, TableStyle sty
   return style == TableStyle::kMarkdown ? join_markdown(lines) : join_text(lines);
 }
 
-std::vector<ComparisonRow> matching(const std::vector<ComparisonRow>& rows,
-                                    const std::vector<std::string>& patterns) {
+std::vector<ComparisonRow> rows_of_table(const std::vector<ComparisonRow>& rows) {
   std::vector<ComparisonRow> out;
+  std::ranges::copy_if(rows, std::back_inserter(out), &ComparisonRow::in_table);
+  return out;
+}
+
+std::vector<VerdictCount> count_verdicts(const std::vector<ComparisonRow>& rows) {
+  std::vector<VerdictCount> counts;
+  const auto add = [&](const std::string& score, const ComparisonRow& row) {
+    auto found = std::ranges::find(counts, score, &VerdictCount::score);
+    if (found == counts.end()) found = counts.insert(counts.end(), {score});
+    const bool decided = row.verdict == "lower" || row.verdict == "higher";
+    const bool better = decided && row.verdict == name_of(row.measure.better);
+    ++found->comparisons;
+    found->better += better;
+    found->worse += decided && !better;
+    found->equivalent += row.verdict == "equivalent";
+    found->not_decided += row.verdict == "not decided";
+  };
   for (const ComparisonRow& row : rows) {
-    const bool shown = std::ranges::any_of(patterns, [&](const std::string& pattern) {
-      return fnmatch(pattern.c_str(), row.metric.c_str(), 0) == 0;
-    });
-    if (shown) out.push_back(row);
+    if (is_judged(row)) add(row.score, row);
+  }
+  if (counts.size() < 2) return counts;
+  for (const ComparisonRow& row : rows) {
+    if (is_judged(row)) add("all", row);
+  }
+  return counts;
+}
+
+std::string format_counts(const std::vector<VerdictCount>& counts) {
+  std::string out;
+  for (const VerdictCount& count : counts) {
+    out += fmt::format(
+        "{}: of {} comparisons with softmax {} better, {} worse, {} equivalent, {} not decided.\n",
+        count.score, count.comparisons, count.better, count.worse, count.equivalent,
+        count.not_decided);
   }
   return out;
 }
 
-std::string count_verdicts(const std::vector<ComparisonRow>& rows) {
-  std::map<std::string, int> count;
-  int judged = 0;
-  for (const ComparisonRow& row : rows) {
-    if (!is_judged_error(row)) continue;
-    ++count[row.verdict];
-    ++judged;
+std::string format_endpoints(const std::vector<EndpointRow>& endpoints, TableStyle style) {
+  if (endpoints.empty()) return "";
+  std::vector<Line> lines = {{"endpoint", "variant", "score", "difference", "p", "Holm", "flips",
+                              "detectable", "seeds", "verdict"}};
+  for (const EndpointRow& row : endpoints) {
+    const bool run = row.effect.test.difference.count > 0;
+    lines.push_back({row.endpoint.name, row.endpoint.variant, row.score,
+                     format_effect(row.measure, row.effect), run ? format_p(row.effect.test.p) : "",
+                     format_p(row.p_adjusted), format_p(row.effect.sign_flip_p),
+                     format_detectable(row.measure, row.effect),
+                     fmt::format("{} of {}", row.seeds.size(), row.planned), row.verdict});
   }
-  if (judged == 0) return "";
-  return fmt::format(
-      "Of {} comparisons of errors: {} lower, {} higher, {} no difference measurable.\n", judged,
-      count["lower"], count["higher"], count["no difference measurable"]);
+  return style == TableStyle::kMarkdown ? join_markdown(lines) : join_text(lines);
 }
 
 std::string markdown_score_parameters(const std::vector<ScoreParameterRow>& rows) {

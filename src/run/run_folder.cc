@@ -15,6 +15,7 @@
 #include "config/version.h"
 #include "files/durable_files.h"
 #include "run/checkpoint_files.h"
+#include "ssa/attention.h"
 
 namespace ssa {
 namespace fs = std::filesystem;
@@ -57,6 +58,7 @@ Run create_run(const fs::path& folder, const std::string& name, const Config& co
            {"name", name},
            {"version", version()},
            {"git", git_id()},
+           {"target", kernel_target()},
            {"torch", TORCH_VERSION},
            {"score", config.model.score},
            {"parameters", parameters},
@@ -105,6 +107,11 @@ void update_run(Run& run, const Config& config, int processes) {
   run.config = config;
   run.record["config"] = to_json(config);
   run.record["processes"] = processes;
+  const Json program = {{"git", git_id()}, {"target", kernel_target()}};
+  const Json& first = run.record;
+  const bool same = first.value("git", "") == program["git"] &&
+                    first.value("target", std::string(kernel_target())) == program["target"];
+  if (!same || run.record.contains("resumed_by")) run.record["resumed_by"].push_back(program);
   write_json(record_file(run.folder), run.record);
 }
 

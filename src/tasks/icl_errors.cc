@@ -43,6 +43,11 @@ std::vector<double> position_means(const torch::Tensor& errors) {
   return {means.data_ptr<double>(), means.data_ptr<double>() + means.size(0)};
 }
 
+/// How many of `errors` (0 or 1) are 1.
+std::int64_t count_of(const torch::Tensor& errors) {
+  return std::llround(errors.sum().item<double>());
+}
+
 /// Mean of `errors` (sequences, points) over a part.
 Figure mean_error(const std::string& name, const torch::Tensor& errors, const Part& part) {
   const torch::Tensor inside = errors.slice(1, part.first, part.last);
@@ -51,6 +56,7 @@ Figure mean_error(const std::string& name, const torch::Tensor& errors, const Pa
                 by_sequence.mean().item<double>(),
                 standard_error(by_sequence),
                 inside.numel(),
+                {},
                 {}};
   // The curve belongs to the part that looks ahead: of a planted sequence it says what came after.
   if (part.suffix.empty() || part.suffix == "-after") figure.per_position = position_means(errors);
@@ -70,6 +76,7 @@ Figure relative_error(const std::string& name, const torch::Tensor& errors,
           ratio,
           standard_error(error_k - ratio * scale_k) / mean_scale,
           inside.numel(),
+          {},
           {}};
 }
 
@@ -91,11 +98,13 @@ std::vector<Figure> quantifier_figures(const torch::Tensor& predictions,
   std::vector<Figure> figures;
   for (const Part& part : parts(0, targets.size(1), planted)) {
     figures.push_back(mean_error("wrong", wrong, part));
+    figures.back().wrong = count_of(wrong.slice(1, part.first, part.last));
     const torch::Tensor any = wrong.slice(1, part.first, part.last).amax(1);
     figures.push_back({"sequence-wrong" + part.suffix,
                        any.mean().item<double>(),
                        standard_error(any),
                        any.size(0),
+                       count_of(any),
                        {}});
   }
   return figures;

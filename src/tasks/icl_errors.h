@@ -15,6 +15,7 @@ struct Figure {
   double mean = 0;
   double standard_error = 0;         ///< over sequences; NaN for a single one
   std::int64_t items = 0;            ///< pairs (sequence, position), or sequences
+  std::optional<std::int64_t> wrong = {};  ///< of these, where each is either right or wrong
   std::vector<double> per_position;  ///< empty where it does not belong to the figure
 };
 

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+
+#include "experiment/table_text.h"
 
 namespace ssa {
 namespace {
@@ -34,6 +37,16 @@ struct Made {
     return *this;
   }
 
+  /// Error rates under that key, of 1000 chances each, in the place of "m".
+  Made& as_rates(const std::string& key) {
+    for (CellResult& result : results) {
+      const double value = result.metrics.at("m");
+      result.metrics = {{key, value}};
+      result.counts = {{key, {std::llround(1000 * value), 1000}}};
+    }
+    return *this;
+  }
+
   std::vector<ComparisonRow> rows() const { return compare(experiment, results); }
 
  private:
@@ -46,27 +59,119 @@ TEST(Compare, PairsBySeed) {
   ASSERT_EQ(rows.size(), 2);
   EXPECT_EQ(rows[0].score, "softmax");
   EXPECT_DOUBLE_EQ(rows[0].value.mean, 0.5);
-  EXPECT_EQ(rows[0].difference.count, 0);
+  EXPECT_EQ(rows[0].effect.test.difference.count, 0);
   EXPECT_EQ(rows[0].verdict, "");
   EXPECT_DOUBLE_EQ(rows[1].value.mean, 0.25);
-  EXPECT_DOUBLE_EQ(rows[1].difference.mean, -0.25);
+  const Estimate& difference = rows[1].effect.test.difference;
+  EXPECT_DOUBLE_EQ(difference.mean, -0.25);
   // differences −0.25, −0.125, −0.375: deviation 0.125, t(2) = 4.302652729749464
-  EXPECT_NEAR(rows[1].difference.half_width, 4.302652729749464 * 0.125 / std::sqrt(3.0), 1e-12);
-  EXPECT_EQ(rows[1].verdict, "no difference measurable");
+  EXPECT_NEAR(difference.half_width, 4.302652729749464 * 0.125 / std::sqrt(3.0), 1e-12);
+  EXPECT_EQ(rows[1].verdict, "not decided");
+  EXPECT_EQ(rows[1].role, RowRole::description) << "nobody says which direction of m is better";
   EXPECT_EQ(rows[1].seeds, (std::vector<std::int64_t>{1, 2, 3}));
   EXPECT_EQ(rows[1].baselines[0].second, 0.5);
 }
 
-TEST(Compare, GivesAVerdictWhereTheIntervalLeavesOutZero) {
+TEST(Compare, ComparesRatesByTheLogOddsOfTheirCounts) {
+  Made made;
+  made.add("softmax", {0.25, 0.5, 0.125}).add("ssa", {0.125, 0.25, 0.0625});
+  const auto rows = made.as_rates("sigma=5/40/wrong").rows();
+  EXPECT_EQ(rows[1].measure.scale, Scale::log_odds);
+  const auto difference = [](double k, double of_softmax) {
+    return std::log((k + 0.5) / (1000 - k + 0.5)) -
+           std::log((of_softmax + 0.5) / (1000 - of_softmax + 0.5));
+  };
+  const double mean =
+      (difference(125, 250) + difference(250, 500) + difference(63, 125)) / 3;
+  EXPECT_NEAR(rows[1].effect.test.difference.mean, mean, 1e-12);
+  EXPECT_NEAR(to_json(rows)[1].at("effect").get<double>(), std::exp(mean), 1e-12);
+  EXPECT_GT(rows[0].measure.back(rows[0].centre.mean), 0.125);
+  EXPECT_LT(rows[0].measure.back(rows[0].centre.mean), 0.5);
+
+  made.results.front().counts = Json::object();  // not known everywhere: plain
+  EXPECT_EQ(made.rows()[1].measure.scale, Scale::plain);
+}
+
+TEST(Compare, GivesAVerdictWhereTheAdjustedPIsSmall) {
   Made lower;
   lower.add("softmax", {0.5, 0.5, 0.5}).add("ssa", {0.25, 0.25, 0.3125});
-  EXPECT_EQ(lower.rows()[1].verdict, "lower");
+  EXPECT_EQ(lower.as_rates("sigma=5/40/wrong").rows()[1].verdict, "lower");
   Made higher;
   higher.add("softmax", {0.25, 0.25, 0.3125}).add("ssa", {0.5, 0.5, 0.5});
-  EXPECT_EQ(higher.rows()[1].verdict, "higher");
-  Made equal;
-  equal.add("softmax", {0, 0, 0}).add("ssa", {0, 0, 0});
-  EXPECT_EQ(equal.rows()[1].verdict, "no difference measurable");
+  EXPECT_EQ(higher.as_rates("sigma=5/40/wrong").rows()[1].verdict, "higher");
+}
+
+/// Twenty more rows without a difference: what was 1 in 20 by chance is no verdict any more.
+TEST(Compare, CorrectsForTheOtherRows) {
+  Made made;
+  made.add("softmax", {0.5, 0.5, 0.5}).add("ssa", {0.40, 0.42, 0.45});
+  made.as_rates("sigma=5/40/wrong");
+  EXPECT_EQ(made.rows()[1].verdict, "lower");
+  const double alone = made.rows()[1].effect.test.p;
+  for (CellResult& result : made.results) {
+    for (int i = 6; i < 26; ++i) {
+      const std::string key = "sigma=" + std::to_string(i) + "/40/wrong";
+      result.metrics[key] = 0.5;
+      result.counts[key] = {500, 1000};
+    }
+  }
+  EXPECT_EQ(made.rows()[1].effect.test.p, alone);
+  EXPECT_NEAR(made.rows()[1].p_adjusted, 21 * alone, 1e-12);
+  EXPECT_EQ(made.rows()[1].verdict, "not decided");
+  made.experiment.settings.metrics = {"sigma=5/*"};
+  EXPECT_EQ(made.rows()[1].verdict, "lower") << "the table alone is one family";
+}
+
+TEST(Compare, CallsEquivalentOnlyWhatLiesWithinTheMargin) {
+  Made made;
+  made.add("softmax", {0.5, 0.5, 0.5, 0.5}).add("ssa", {0.5, 0.501, 0.499, 0.5});
+  made.as_rates("sigma=5/40/wrong");
+  EXPECT_EQ(made.rows()[1].verdict, "not decided") << "no margin was named";
+  made.experiment.settings.margin = 1.25;
+  // Counting leaves 0.063 of standard error, Student's t makes it ×/÷ 1.22.
+  EXPECT_EQ(made.rows()[1].verdict, "equivalent");
+  made.experiment.settings.margin = 1.1;
+  EXPECT_EQ(made.rows()[1].verdict, "not decided");
+  // No error in 1000 on either side says little about the ratio of the rates.
+  Made none;
+  none.add("softmax", {0, 0, 0, 0}).add("ssa", {0, 0, 0, 0});
+  none.experiment.settings.margin = 1.25;
+  EXPECT_EQ(none.as_rates("sigma=5/40/wrong").rows()[1].verdict, "not decided");
+}
+
+TEST(Compare, CountsNeitherRepeatsNorWhatIsNotShifted) {
+  Made made;
+  made.add("softmax", {0.5, 0.5, 0.5}).add("ssa", {0.25, 0.25, 0.3125});
+  for (CellResult& result : made.results) {
+    const double value = result.metrics.at("m");
+    result.config = {{"task", {{"points_end", 41}}}};
+    result.metrics = Json::object();
+    for (const char* key : {"none/40/wrong", "sigma=1/40/wrong", "sigma=5/40/wrong",
+                            "length=41/41/wrong", "length=80/80/wrong", "huge=10/40/wrong-before",
+                            "huge=100/40/wrong-before", "huge=100/40/wrong-at",
+                            "huge=100/40/sequence-wrong-at"}) {
+      result.metrics[key] = value;
+      result.counts[key] = {std::llround(1000 * value), 1000};
+    }
+    result.metrics["none/last-layer/entropy"] = value;
+  }
+  std::map<std::string, const ComparisonRow*> found;
+  const auto rows = made.rows();
+  for (const ComparisonRow& row : rows) found[row.metric] = &row;
+  EXPECT_EQ(found.at("none/40/wrong")->role, RowRole::control);
+  EXPECT_EQ(found.at("sigma=1/40/wrong")->role, RowRole::repeat);
+  EXPECT_EQ(found.at("sigma=1/40/wrong")->verdict, "repeats none/40/wrong");
+  EXPECT_EQ(found.at("sigma=5/40/wrong")->role, RowRole::counted);
+  EXPECT_EQ(found.at("length=41/41/wrong")->role, RowRole::control);
+  EXPECT_EQ(found.at("length=80/80/wrong")->role, RowRole::counted);
+  EXPECT_EQ(found.at("huge=10/40/wrong-before")->role, RowRole::control);
+  EXPECT_EQ(found.at("huge=100/40/wrong-before")->repeats, "huge=10/40/wrong-before");
+  EXPECT_EQ(found.at("huge=100/40/sequence-wrong-at")->repeats, "huge=100/40/wrong-at");
+  EXPECT_EQ(found.at("none/last-layer/entropy")->role, RowRole::description);
+  const auto counts = count_verdicts(rows);
+  ASSERT_EQ(counts.size(), 1);
+  EXPECT_EQ(counts[0].comparisons, 3);
+  EXPECT_EQ(counts[0].better, 3);
 }
 
 /// One diverging seed hides in a difference what every seed shows: half the error.
@@ -75,15 +180,14 @@ TEST(Compare, ComparesRelativeErrorsByTheirRatio) {
   made.add("softmax", {1, 20, 400}).add("ssa", {0.5, 11, 180});
   for (CellResult& result : made.results) {
     const Json value = result.metrics.at("m");
-    result.metrics["none/40/relative-error"] = value;
+    result.metrics["sigma=2/40/relative-error"] = value;
   }
   const auto rows = made.rows();
   ASSERT_EQ(rows.size(), 4);
   EXPECT_EQ(rows[1].metric, "m");
-  EXPECT_EQ(rows[1].verdict, "no difference measurable");
-  EXPECT_EQ(rows[1].log_ratio.count, 0);
+  EXPECT_EQ(rows[1].verdict, "not decided");
   EXPECT_EQ(rows[3].verdict, "lower");
-  EXPECT_NEAR(std::exp(rows[3].log_ratio.mean), std::cbrt(0.5 * 0.55 * 0.45), 1e-12);
+  EXPECT_NEAR(std::exp(rows[3].effect.test.difference.mean), std::cbrt(0.5 * 0.55 * 0.45), 1e-12);
   // Student's t of 2 degrees, 4.3027, times the deviation of the three logarithms over √3.
   const std::string text = format_table(rows, TableStyle::kText);
   EXPECT_NE(text.find("×0.498 [0.388, 0.639]"), std::string::npos) << text;
@@ -94,9 +198,9 @@ TEST(Compare, ComparesRelativeErrorsByTheirRatio) {
   Made zero;
   zero.add("softmax", {1, 2, 3}).add("ssa", {0, 1, 2});
   for (CellResult& result : zero.results) {
-    result.metrics = {{"none/40/relative-error", result.metrics.at("m")}};
+    result.metrics = {{"sigma=2/40/relative-error", result.metrics.at("m")}};
   }
-  EXPECT_EQ(zero.rows()[1].log_ratio.count, 0);
+  EXPECT_EQ(zero.rows()[1].verdict, "no verdict: not finite");
 }
 
 TEST(Compare, GivesNoVerdictFromTwoSeedsOrFewSteps) {
@@ -111,11 +215,50 @@ TEST(Compare, GivesNoVerdictFromTwoSeedsOrFewSteps) {
   EXPECT_EQ(not_finite.rows()[1].verdict, "no verdict: not finite");
 }
 
+EndpointConfig endpoint(const std::string& name, std::vector<std::string> metrics) {
+  EndpointConfig made;
+  made.name = name;
+  made.variant = "full";
+  made.evaluation = "icl-shift";
+  made.metrics = std::move(metrics);
+  return made;
+}
+
+TEST(Endpoints, AreCorrectedTogether) {
+  Made made;
+  made.add("softmax", {0.5, 0.5, 0.5}).add("ssa", {0.25, 0.25, 0.3125});
+  made.as_rates("sigma=5/40/wrong");
+  for (CellResult& result : made.results) {
+    result.metrics["sigma=10/40/wrong"] = result.score == "ssa" ? 0.125 : 0.25;
+    result.counts["sigma=10/40/wrong"] = {result.score == "ssa" ? 125 : 250, 1000};
+  }
+  made.experiment.endpoints = {endpoint("first", {"sigma=5/40/wrong", "sigma=10/40/wrong"}),
+                               endpoint("second", {"sigma=10/40/wrong"}),
+                               endpoint("not run", {"sigma=40/40/wrong"})};
+  const auto rows = compare_endpoints(made.experiment, made.results);
+  ASSERT_EQ(rows.size(), 3);
+  const auto odds = [](double k) { return std::log((k + 0.5) / (1000 - k + 0.5)); };
+  const double first = odds(250) - odds(500), third = odds(313) - odds(500);
+  const double second = odds(125) - odds(250);
+  EXPECT_NEAR(rows[0].effect.test.difference.mean,
+              ((2 * first + third) / 3 + second) / 2, 1e-12);
+  EXPECT_EQ(rows[0].seeds, (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(rows[0].planned, 3);
+  EXPECT_EQ(rows[2].verdict, "not run");
+  // Three endpoints were named: those not run count too.
+  const double smaller = std::min(rows[0].effect.test.p, rows[1].effect.test.p);
+  EXPECT_NEAR(std::min(rows[0].p_adjusted, rows[1].p_adjusted), 3 * smaller, 1e-12);
+  const Json json = verdicts_json(made.experiment, 3, made.rows(), rows);
+  EXPECT_EQ(json.at("endpoints").at(2).at("verdict"), "not run");
+  EXPECT_TRUE(json.at("endpoints").at(2).at("effect").is_null());
+  EXPECT_EQ(json.at("counts").at(0).at("score"), "ssa");
+}
+
 TEST(Compare, LeavesOutSeedsWithoutAPartner) {
   const auto rows = Made().add("softmax", {0.5, 0.5}).add("ssa", {0.25, 0.25, 9}).rows();
   EXPECT_EQ(rows[1].value.count, 3);
-  EXPECT_EQ(rows[1].difference.count, 2);
-  EXPECT_EQ(rows[1].difference.mean, -0.25);
+  EXPECT_EQ(rows[1].effect.test.difference.count, 2);
+  EXPECT_EQ(rows[1].effect.test.difference.mean, -0.25);
 }
 
 TEST(Table, HasOneLineForSoftmaxBesideEachOtherScore) {
@@ -125,9 +268,8 @@ TEST(Table, HasOneLineForSoftmaxBesideEachOtherScore) {
       .add("softcap", {0.5, 0.5, 0.5});
   const std::string text = format_table(made.rows(), TableStyle::kText);
   EXPECT_NE(text.find("0.50 ± 0.62  ssa      0.25 ± 0.31"), std::string::npos) << text;
-  EXPECT_NE(text.find("-0.25 ± 0.31  no difference measurable  0.5       1-3    1000"),
-            std::string::npos)
-      << text;
+  EXPECT_NE(text.find("-0.25 ± 0.31  0.074  0.15"), std::string::npos) << text;
+  EXPECT_NE(text.find("not decided  0.5       1-3    1000"), std::string::npos) << text;
   EXPECT_NE(text.find("softcap"), std::string::npos) << text;
   const std::string markdown = format_table(made.rows(), TableStyle::kMarkdown);
   EXPECT_NE(markdown.find("| m | 0.50 ± 0.62 | ssa | 0.25 ± 0.31 | -0.25 ± 0.31 |"),
@@ -138,14 +280,15 @@ TEST(Table, HasOneLineForSoftmaxBesideEachOtherScore) {
 TEST(Table, CountsTheVerdictsOfErrors) {
   Made made;
   made.add("softmax", {0.5, 0.5, 0.5}).add("ssa", {0.25, 0.25, 0.3125});
-  EXPECT_EQ(count_verdicts(made.rows()), "") << "m is no error";
+  EXPECT_EQ(format_counts(count_verdicts(made.rows())), "") << "m is no error";
+  made.as_rates("sigma=5/40/wrong");
   for (CellResult& result : made.results) {
-    const Json value = result.metrics.at("m");
-    result.metrics = {
-        {"none/40/wrong", value}, {"none/last-layer/entropy", value}, {"huge=1/40/wrong-at", 0}};
+    result.metrics["none/last-layer/entropy"] = 1;
+    result.metrics["huge=1/40/wrong-at"] = 0;
+    result.counts["huge=1/40/wrong-at"] = {0, 10};
   }
-  EXPECT_EQ(count_verdicts(made.rows()),
-            "Of 2 comparisons of errors: 1 lower, 0 higher, 1 no difference measurable.\n");
+  EXPECT_EQ(format_counts(count_verdicts(made.rows())),
+            "ssa: of 2 comparisons with softmax 1 better, 0 worse, 0 equivalent, 1 not decided.\n");
 }
 
 TEST(Table, SaysWhichScoreDidBetterWhere) {
@@ -153,8 +296,10 @@ TEST(Table, SaysWhichScoreDidBetterWhere) {
   made.add("softmax", {0.5, 0.5, 0.5}).add("ssa", {0.25, 0.25, 0.3125});
   const auto errors = [&made] {
     for (CellResult& result : made.results) {
-      const Json value = result.metrics.at("m");
-      result.metrics = {{"none/40/wrong", value}, {"huge=1/40/wrong-at", 0}, {"m", value}};
+      const double value = result.metrics.at("m");
+      result.metrics = {{"sigma=5/40/wrong", value}, {"huge=1/40/wrong-at", 0}, {"m", value}};
+      result.counts = {{"sigma=5/40/wrong", {std::llround(1000 * value), 1000}},
+                       {"huge=1/40/wrong-at", {0, 10}}};
     }
     return verdict_table(made.rows(), TableStyle::kMarkdown);
   };
@@ -163,7 +308,7 @@ TEST(Table, SaysWhichScoreDidBetterWhere) {
   EXPECT_EQ(errors(),
             "| metric | ssa | softcap |\n|---|---|---|\n"
             "| all | 1 lower of 2 | 1 higher of 2 |\n"
-            "| none/40/wrong | 1 lower of 1 | 1 higher of 1 |\n"
+            "| sigma=5/40/wrong | 1 lower of 1 | 1 higher of 1 |\n"
             "| huge=1/40/wrong-at | – of 1 | – of 1 |\n");
 }
 
@@ -177,7 +322,8 @@ TEST(Table, ShowsTheMetricsThatMatch) {
   Made made;
   made.add("softmax", {0.5});
   made.results[0].metrics = {{"sigma=5/40/wrong", 1}, {"huge=100/40/wrong-at", 1}};
-  const auto rows = matching(made.rows(), {"huge=*-at"});
+  made.experiment.settings.metrics = {"huge=*-at"};
+  const auto rows = rows_of_table(made.rows());
   ASSERT_EQ(rows.size(), 1);
   EXPECT_EQ(rows[0].metric, "huge=100/40/wrong-at");
 }
@@ -233,6 +379,7 @@ TEST(TableJson, WritesWhatIsUnknownAsNull) {
   EXPECT_EQ(rows[0]["mean"], 0.5);
   EXPECT_TRUE(rows[0]["interval"].is_null());
   EXPECT_TRUE(rows[0]["difference"].is_null());
+  EXPECT_TRUE(rows[0]["effect"].is_null());
 }
 
 }  // namespace

@@ -95,6 +95,63 @@ TEST_F(ExperimentFile, VariantsAndScoresGoOverTheBase) {
   EXPECT_EQ(experiment.cells[5].config.train.seed, 2);
 }
 
+TEST_F(ExperimentFile, SeedsBeginWhereItSays) {
+  const Experiment experiment = load(changed("seeds = 2", "seeds = 2\nfirst_seed = 101"));
+  ASSERT_EQ(experiment.cells.size(), 6);
+  EXPECT_EQ(experiment.cells.front().name(), "full softmax seed 101");
+  EXPECT_EQ(experiment.cells.back().config.train.seed, 102);
+}
+
+TEST_F(ExperimentFile, EverySeedHasItsOwnTestSequences) {
+  const Experiment experiment = load(kMinimal);
+  const auto seed_of = [&](const Experiment& one, std::size_t cell) {
+    return evaluation_options(one, one.cells[cell]).at("data_seed").get<std::int64_t>();
+  };
+  EXPECT_EQ(seed_of(experiment, 0), seed_of(experiment, 1)) << "softmax and ssa of one seed";
+  EXPECT_NE(seed_of(experiment, 0), seed_of(experiment, 4)) << "two seeds";
+  const Experiment given = load(changed("[train]", "[evaluation]\ndata_seed = 70\n[train]"));
+  EXPECT_EQ(seed_of(given, 4), 72);
+}
+
+constexpr const char* kEndpoint = R"(
+[[endpoint]]
+name = "shifts"
+variant = "full"
+metrics = ["sigma=5/40/wrong", "sigma=40/40/wrong"]
+)";
+
+TEST_F(ExperimentFile, NamesEndpoints) {
+  const Experiment experiment = load(kMinimal + std::string(kEndpoint));
+  ASSERT_EQ(experiment.endpoints.size(), 1);
+  EXPECT_EQ(experiment.endpoints[0].evaluation, "icl-shift");
+  EXPECT_EQ(experiment.endpoints[0].scores, (std::vector<std::string>{"ssa"}));
+  EXPECT_EQ(experiment.cells.size(), 6);
+
+  const auto refused = [&](const std::string& from, const std::string& to) {
+    std::string text = kMinimal + std::string(kEndpoint);
+    return error(text.replace(text.rfind(from), from.size(), to));
+  };
+  EXPECT_NE(refused("variant = \"full\"", "variant = \"ful\"").find("did you mean full?"),
+            std::string::npos);
+  EXPECT_NE(refused("variant = \"full\"", "variant = \"bare\"")
+                .find("\"ssa\" is not compared with softmax in bare"),
+            std::string::npos);
+  EXPECT_NE(refused("sigma=40/40/wrong", "none/last-layer/entropy").find("on one scale"),
+            std::string::npos);
+  EXPECT_NE(refused("sigma=40/40/wrong", "sigma=40/40/relative-error").find("on one scale"),
+            std::string::npos);
+  EXPECT_NE(refused("name = \"shifts\"", "nam = \"shifts\"").find("did you mean endpoint.name?"),
+            std::string::npos);
+  EXPECT_NE(refused("[[endpoint]]", "[endpoint]").find("write endpoints as [[endpoint]]"),
+            std::string::npos);
+}
+
+TEST_F(ExperimentFile, AMarginIsAFactorAboveOne) {
+  EXPECT_EQ(load(changed("seeds = 2", "seeds = 2\nmargin = 1.25")).settings.margin, 1.25);
+  EXPECT_NE(error(changed("seeds = 2", "seeds = 2\nmargin = 0.8")).find("a factor above 1"),
+            std::string::npos);
+}
+
 TEST_F(ExperimentFile, RefusesAScoreForTheWholeModel) {
   EXPECT_NE(
       error(changed("preset = \"gpt2-icl-tiny\"", "preset = \"gpt2-icl-tiny\"\nscore = \"ssa\""))

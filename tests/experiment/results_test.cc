@@ -101,6 +101,51 @@ TEST_F(ResultsFile, ABrokenLineInTheMiddleIsAnError) {
   }
 }
 
+TEST_F(ResultsFile, KeepsCountsAndSaysHowMetricsAreCompared) {
+  CellResult result = example(1);
+  result.counts = {{"sigma=10/40/wrong", {3, 6}}};
+  result.options = {{"data_seed", 1235}};
+  result.program = {{"git", "abc"}, {"target", "AVX2"}};
+  append_result(file_, result);
+  const Json line = Json::parse(text());
+  EXPECT_EQ(line.at("kinds").dump(), R"({"wrong":{"better":"lower","scale":"log-odds"}})");
+  const CellResult read = read_results(file_, cut_off_).front();
+  EXPECT_EQ(read.counts, result.counts);
+  EXPECT_EQ(read.program, result.program);
+  EXPECT_FALSE(shares_test_sequences(read));
+
+  for (const Json& wrong : {Json({{"sigma=10/40/wrong", {7, 6}}}), Json({{"other", {1, 6}}}),
+                            Json({{"sigma=10/40/wrong", {1, 2, 3}}}), Json::array()}) {
+    Json broken = line;
+    broken["counts"] = wrong;
+    std::ofstream(file_) << broken.dump() << "\n";
+    EXPECT_THROW(read_results(file_, cut_off_), std::runtime_error) << wrong;
+  }
+}
+
+/// Lines of earlier versions have rates alone; with the options these are whole numbers again.
+TEST_F(ResultsFile, OfEarlierVersionsGivesTheCountsBack) {
+  CellResult result = example(1);
+  result.options = {{"sequences", 640}, {"huge_position", 11}};
+  result.metrics = {{"none/40/wrong", 3.0 / 25600},         {"length=200/200/wrong", 5.0 / 128000},
+                    {"huge=10/40/wrong-before", 2.0 / 6400}, {"huge=10/40/wrong-at", 0.375},
+                    {"huge=10/40/wrong-after", 29.0 / 18560}, {"none/40/sequence-wrong", 1.0 / 640},
+                    {"none/40/relative-error", 0.25},        {"sigma=2/40/wrong", 0.1234567}};
+  append_result(file_, result);
+  Json line = Json::parse(text());
+  line.erase("counts");
+  std::ofstream(file_) << line.dump() << "\n";
+  const CellResult read = read_results(file_, cut_off_).front();
+  EXPECT_TRUE(shares_test_sequences(read));
+  const Json expected = {{"none/40/wrong", {3, 25600}},
+                         {"length=200/200/wrong", {5, 128000}},
+                         {"huge=10/40/wrong-before", {2, 6400}},
+                         {"huge=10/40/wrong-at", {240, 640}},
+                         {"huge=10/40/wrong-after", {29, 18560}},
+                         {"none/40/sequence-wrong", {1, 640}}};
+  EXPECT_EQ(read.counts, expected) << "what is no whole number of errors has no counts";
+}
+
 TEST_F(ResultsFile, MetricsAreNumbers) {
   append_result(file_, example(1));
   const Json whole = Json::parse(text());

@@ -181,6 +181,46 @@ def test_changed_settings_are_never_mixed(ssa, tiny):
     assert "seed-1/run.json: every softmax seed 1 was run with model.width = 8, now 16" in failed.stderr
 
 
+def test_every_seed_is_tested_on_sequences_of_its_own(ssa, tiny):
+    out = ssa.folder / "out"
+    ssa("reproduce", tiny, "--out", out, "--variant", "every")
+    seeds = {}
+    for result in results(out):
+        evaluation = json.loads((out / result["run"] / "evals/icl-shift.json").read_text())
+        assert evaluation["data_seed"] == result["options"]["data_seed"] == 1234 + result["seed"]
+        constant = json.dumps(result["baselines"]["constant"])
+        assert seeds.setdefault(result["seed"], constant) == constant, "the scores of a seed share them"
+        row = next(r for r in evaluation["rows"] if (r["shift"], r["value"], r["metric"]) == ("sigma", 5, "wrong"))
+        assert result["counts"]["sigma=5/40/wrong"] == [row["wrong"], row["items"]] == [row["wrong"], 160]
+        assert result["metrics"]["sigma=5/40/wrong"] == row["wrong"] / 160
+        assert (row["better"], row["scale"]) == ("lower", "log-odds")
+        assert result["kinds"]["wrong"] == {"better": "lower", "scale": "log-odds"}
+        run = json.loads((out / result["run"] / "run.json").read_text())
+        assert result["program"] == {"git": run["git"], "target": run["target"]}
+        assert result["metrics"]["training/loss"] > 0
+    assert seeds[1] != seeds[2]
+    # Lines of earlier versions shared them: they are shown, and nothing is added to them.
+    lines = results(out)
+    for line in lines:
+        for key in "counts", "kinds", "program":
+            del line[key]
+        del line["options"]["data_seed"]
+    (out / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert "all seeds were tested on the same sequences" in ssa("reproduce", tiny, "--out", out, "--table").stdout
+    refused = ssa("reproduce", tiny, "--out", out, code=1).stderr
+    assert "now each seed has its own: use another --out" in refused
+
+
+def test_the_cost_is_said_and_nothing_kept(ssa, tiny):
+    change(tiny, "steps = 3", "steps = 3000")
+    printed = ssa("reproduce", tiny, "--out", ssa.folder / "out", "--cost").stdout
+    rows = [line.split() for line in printed.splitlines() if line.startswith(("every", "linear"))]
+    assert [row[:4] for row in rows] == [[v, s, "2", "3000"] for v in ("every", "linear") for s in ("softmax", "ssa")]
+    for *_, milliseconds, hours in rows:
+        assert float(hours) == pytest.approx(float(milliseconds) * 6000 / 3.6e6, abs=0.006)
+    assert not (ssa.folder / "out/cost").exists() and not (ssa.folder / "out/runs").exists()
+
+
 def test_a_cell_that_fails_leaves_the_others(ssa, tiny):
     """A learning rate at which training cannot go on."""
     with tiny.open("a") as file:

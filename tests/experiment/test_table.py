@@ -1,6 +1,8 @@
 """The table's arithmetic on results made by hand, against mpmath."""
 
+import itertools
 import json
+import math
 import shutil
 
 import mpmath
@@ -48,6 +50,28 @@ def interval(values):
     mean = mpmath.fsum(values) / len(values)
     variance = mpmath.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
     return float(mean), float(t_quantile(len(values) - 1) * mpmath.sqrt(variance / len(values)))
+
+
+SIGNS = list(itertools.product((1, -1), repeat=5))
+CHANCES = 6400 * 40  # of icl-shift without options: sequences times points
+
+
+def log_odds(rate):
+    """Jeffreys' estimate from the counts behind the rate."""
+    errors = mpmath.mpf(round(rate * CHANCES))
+    return mpmath.log((errors + 0.5) / (CHANCES - errors + 0.5))
+
+
+def odds_ratios(score):
+    return [log_odds(a) - log_odds(b) for a, b in zip(VALUES[score], VALUES["softmax"], strict=True)]
+
+
+def p_of(values):
+    """Of Student's t, two-sided."""
+    mean, half = interval(values)
+    degrees = len(values) - 1
+    t = mpmath.mpf(mean) / (mpmath.mpf(half) / t_quantile(degrees))
+    return float(mpmath.betainc(mpmath.mpf(degrees) / 2, 0.5, 0, degrees / (degrees + t * t), regularized=True))
 
 
 def make(ssa, seeds, steps=2000):
@@ -119,21 +143,41 @@ def test_means_intervals_and_verdicts(ssa):
         mean, half = interval([a - b for a, b in zip(VALUES[score], VALUES["softmax"], strict=True)])
         assert table[score]["difference"] == pytest.approx(mean, rel=1e-9)
         assert table[score]["difference_interval"] == pytest.approx(half, rel=1e-9)
-        assert table[score]["verdict"] == ("lower" if abs(mean) > half else "no difference measurable")
+        mean, half = interval(odds_ratios(score))
+        assert table[score]["scale"] == "log-odds" and table[score]["better"] == "lower"
+        assert table[score]["effect"] == pytest.approx(math.exp(mean), rel=1e-9)
+        assert table[score]["effect_low"] == pytest.approx(math.exp(mean - half), rel=1e-9)
+        assert table[score]["effect_high"] == pytest.approx(math.exp(mean + half), rel=1e-9)
+        assert table[score]["p"] == pytest.approx(p_of(odds_ratios(score)), rel=1e-9)
+        flips = [sum(s * v for s, v in zip(signs, odds_ratios(score), strict=True)) for signs in SIGNS]
+        assert table[score]["p_sign_flip"] == sum(abs(f) >= abs(flips[0]) * (1 - 1e-12) for f in flips) / len(flips)
+    # Two rows of the table are compared; Benjamini and Hochberg double the smaller p at most.
+    small, large = table["ssa"]["p"], table["softcap"]["p"]
+    assert table["ssa"]["p_adjusted"] == pytest.approx(min(2 * small, large), rel=1e-12)
+    assert table["softcap"]["p_adjusted"] == pytest.approx(large, rel=1e-12)
     assert table["ssa"]["verdict"] == "lower"
-    assert table["softcap"]["verdict"] == "no difference measurable"
+    assert table["softcap"]["verdict"] == "not decided"
+    verdicts = json.loads((out / "verdicts.json").read_text())
+    assert [c["score"] for c in verdicts["counts"]] == ["ssa", "softcap", "all"]
+    assert verdicts["counts"][0] == {
+        "score": "ssa", "comparisons": 1, "better": 1, "worse": 0, "equivalent": 0, "not decided": 0
+    }  # fmt: skip
     assert table["softmax"]["verdict"] == "" and table["softmax"]["difference"] is None
 
     not_finite = rows(out, "sigma=2/40/wrong")["ssa"]
     assert not_finite["mean"] is None and not_finite["verdict"] == "no verdict: not finite"
-    mean, half = interval(VALUES["ssa"])
-    assert f"{mean:.3f} ± {half:.3f}" in printed
+    mean, half = interval([log_odds(value) for value in VALUES["ssa"]])
+    rate = lambda odds: 1 / (1 + math.exp(-odds))
+    assert f"{rate(mean):.3g} [{rate(mean - half):.3g}, {rate(mean + half):.3g}]" in printed
+    assert "an earlier version: all seeds were tested on the same sequences" in printed
     assert "none/40/wrong" not in printed, "experiment.metrics leaves it out"
     everything = ssa("reproduce", config, "--out", out, "--table", "--all-metrics").stdout
     assert "none/40/wrong" in everything
     markdown = (ssa.folder / "table.md").read_text()
     assert f"`ssa reproduce {config} --out {out} --markdown table.md`" in markdown
-    assert "| sigma=10/40/wrong | 0.456 ± 0.087 | ssa | " in markdown
+    mean, half = interval([log_odds(value) for value in VALUES["softmax"]])
+    value = f"{rate(mean):.3g} [{rate(mean - half):.3g}, {rate(mean + half):.3g}]"
+    assert f"| sigma=10/40/wrong | {value} | ssa | " in markdown
     mean, half = interval([2, 3, 4, 5, 6])
     assert f"\n| v | ssa | n | 1 | {mean:.1f} ± {half:.1f} | 1.5 ± 0 | 1-5 |\n" in markdown
     assert "icl-every, 3 layers, 8 heads, width 64, 38000 parameters, batch 64, 2000 steps" in markdown
