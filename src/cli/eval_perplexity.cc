@@ -114,8 +114,8 @@ Json evaluate(const PerplexityArguments& arguments, const Config& config, Model&
       one.begin = end.id;
       const auto [result, left_out] = measure(arguments, file, model, *tokenizer, one);
       const TextLikelihood::Rare rare = result.rarest_tenth();
-      fmt::print("{:<32} {:>6} {:>10.4f} {:>8.4f} {:>10} {:>9.4f} {:>9.2f} {:>9} {:>9} {:>7}\n", name,
-                 one.length, result.token_perplexity(), result.standard_error(),
+      fmt::print("{:<32} {:>6} {:>10.4f} {:>8.4f} {:>10} {:>9.4f} {:>9.2f} {:>9} {:>9} {:>7}\n",
+                 name, one.length, result.token_perplexity(), result.standard_error(),
                  rare.tokens > 0 ? fmt::format("{:.2f}", rare.perplexity) : "-",
                  result.bits_per_byte(), result.word_perplexity(), result.tokens, result.bytes,
                  result.documents);

@@ -43,7 +43,8 @@ void keep_smoke_cells(std::vector<Cell>& cells, std::int64_t seed) {
   std::set<std::string> tried;
   std::map<std::string, int> of_variant;
   std::erase_if(cells, [&](const Cell& cell) {
-    if (cell.seed != seed || (of_variant[cell.variant] >= 2 && tried.contains(cell.score))) return true;
+    if (cell.seed != seed || (of_variant[cell.variant] >= 2 && tried.contains(cell.score)))
+      return true;
     ++of_variant[cell.variant];
     tried.insert(cell.score);
     return false;
@@ -167,7 +168,8 @@ void write_markdown(const fs::path& file, const std::string& generated) {
 }
 
 const std::string kEndpointsHead =
-    "Primary endpoints, named before the first run (p: paired t-test, Holm: over all of them, flips: "
+    "Primary endpoints, named before the first run (p: paired t-test, Holm: over all of them, "
+    "flips: "
     "exact sign-flip test):\n\n";
 
 /// What a reader of the table must know, and what is not in it.
@@ -226,16 +228,15 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
   fmt::print("\n{}", text(TableStyle::kText));
   const auto finished = static_cast<std::int64_t>(experiment.cells.size() - missing);
   write_json(options.out / "table.json", to_json(rows));
-  write_json(options.out / "verdicts.json",
-             verdicts_json(experiment, finished, rows, endpoints));
+  write_json(options.out / "verdicts.json", verdicts_json(experiment, finished, rows, endpoints));
   if (!options.markdown.empty()) {
     const std::string parameters =
         markdown_score_parameters(final_score_parameters(experiment, results));
-    write_markdown(options.markdown,
-                   fmt::format("## Table\n\nCommand: `{} --markdown {}`\n\n{}{}{}",
-                               command_line(options), options.markdown.string(),
-                               text(TableStyle::kMarkdown),
-                               parameters.empty() ? "" : kParametersHead, parameters));
+    write_markdown(
+        options.markdown,
+        fmt::format("## Table\n\nCommand: `{} --markdown {}`\n\n{}{}{}", command_line(options),
+                    options.markdown.string(), text(TableStyle::kMarkdown),
+                    parameters.empty() ? "" : kParametersHead, parameters));
   }
   fmt::print("\nAll {} rows: {}\nReport: python -m ssa_attention.report {} -o report.html\n",
              rows.size(), (options.out / "table.json").string(), options.out.string());
@@ -252,8 +253,8 @@ int say_cost(const Experiment& experiment, const ReproduceOptions& options,
              "ms/step", "hours");
   double hours = 0;
   for (const CellCost& cost : measure_cost(work, runner)) {
-    fmt::print("{:<32} {:<16} {:>6} {:>8} {:>9.1f} {:>9.2f}\n", cost.variant, cost.score, cost.cells,
-               cost.steps, cost.milliseconds, cost.hours());
+    fmt::print("{:<32} {:<16} {:>6} {:>8} {:>9.1f} {:>9.2f}\n", cost.variant, cost.score,
+               cost.cells, cost.steps, cost.milliseconds, cost.hours());
     hours += cost.hours();
   }
   fmt::print(
@@ -278,7 +279,8 @@ int run_experiment(const Experiment& experiment, const ReproduceOptions& options
   keep_variants(work, experiment, options.variants);
   if (!work.empty() && std::ranges::any_of(results, shares_test_sequences)) {
     throw std::runtime_error(fmt::format(
-        "{}: its lines are of an earlier version, which tested all seeds on the same sequences; now "
+        "{}: its lines are of an earlier version, which tested all seeds on the same sequences; "
+        "now "
         "each seed has its own: use another --out, or delete the file to evaluate the trained runs "
         "again",
         results_file(options.out).string()));

@@ -16,8 +16,8 @@ struct LikelihoodRequest {
 };
 
 struct Likelihood {
-  double log_probability = 0;  ///< nats, Σ over the continuation
-  bool greedy = false;         ///< whether each of its tokens is the likeliest of its place
+  double log_probability = 0;         ///< nats, Σ over the continuation
+  bool greedy = false;                ///< whether each of its tokens is the likeliest of its place
   std::vector<float> of_tokens = {};  ///< nats, log p of each token of the continuation
 };
 

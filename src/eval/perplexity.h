@@ -27,7 +27,7 @@ struct WindowOptions {
 struct TextLikelihood {
   double nats = 0;  ///< −Σ log p
   std::int64_t tokens = 0, bytes = 0, words = 0, documents = 0;
-  std::vector<std::pair<double, std::int64_t>> windows = {};  ///< nats and tokens of each
+  std::vector<std::pair<double, std::int64_t>> windows = {};    ///< nats and tokens of each
   std::map<TokenId, std::pair<double, std::int64_t>> ids = {};  ///< nats and number of each id
 
   double token_perplexity() const;

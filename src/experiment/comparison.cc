@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "experiment/row_role.h"
 #include "experiment/verdict.h"
@@ -160,13 +161,15 @@ bool has_verdict(const ComparisonRow& row) {
   return row.effect.test.difference.count > 0 && why_no_verdict(row.effect, row.steps).empty();
 }
 
-/// Benjamini and Hochberg among rows of the same role, those of the table and others apart.
+/// Benjamini and Hochberg within each table: rows of one variant and evaluation that have the same
+/// role, those that the experiment shows and others apart.
 void adjust(std::vector<ComparisonRow>& rows) {
-  std::map<std::pair<RowRole, bool>, std::vector<ComparisonRow*>> families;
+  using Family = std::tuple<std::string, std::string, RowRole, bool>;
+  std::map<Family, std::vector<ComparisonRow*>> families;
   for (ComparisonRow& row : rows) {
     row.p_adjusted = std::nan("");
     if (row.role == RowRole::repeat || !has_verdict(row)) continue;
-    families[{row.role, row.in_table}].push_back(&row);
+    families[{row.variant, row.evaluation, row.role, row.in_table}].push_back(&row);
   }
   for (auto& [key, family] : families) {
     std::vector<double> p;

@@ -1,5 +1,5 @@
-// The comparison of an experiment: for every variant and metric the scores side by side, over seeds,
-// and its primary endpoints.
+// The comparison of an experiment: for every variant and metric the scores side by side, over
+// seeds, and its primary endpoints.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace ssa {
 /// What part a row takes in counts of verdicts.
 enum class RowRole {
   counted,
-  control,      ///< nothing is shifted: the unshifted sequences, what stands before a huge value, …
-  repeat,       ///< of another row, exactly: σ = 1 is no shift
+  control,  ///< nothing is shifted: the unshifted sequences, what stands before a huge value, …
+  repeat,   ///< of another row, exactly: σ = 1 is no shift
   description,  ///< neither direction is better: attention, time
 };
 
@@ -35,7 +35,7 @@ struct ComparisonRow {
   RowRole role = RowRole::counted;
   std::string repeats = {};  ///< the metric, of a repeat
   bool in_table = true;      ///< whether experiment.metrics asks for it
-  double p_adjusted = 0;     ///< among the rows of the same role and in_table; NaN for repeats
+  double p_adjusted = 0;     ///< within its table (comparison.cc); NaN for repeats
   /// "lower", "higher" (p_adjusted below 0.05), "equivalent" (the interval lies within the
   /// margin), "not decided", or why there is no verdict; "" for softmax.
   std::string verdict = {};
@@ -62,11 +62,11 @@ std::vector<ScoreParameterRow> final_score_parameters(const Experiment& experime
 struct EndpointRow {
   EndpointConfig endpoint;
   std::string score;
-  std::int64_t planned = 0;  ///< seeds
+  std::int64_t planned = 0;              ///< seeds
   std::vector<std::int64_t> seeds = {};  ///< that are finished for both scores
   Measure measure = {};
   Effect effect = {};
-  double p_adjusted = 0;  ///< Holm over all endpoints of the file
+  double p_adjusted = 0;     ///< Holm over all endpoints of the file
   std::string verdict = {};  ///< as of a ComparisonRow, or "not run"
 };
 

@@ -33,7 +33,9 @@ void add_effect(Json& out, const Measure& measure, const Effect& effect, double 
   const PairedTest& test = effect.test;
   const Estimate& difference = test.difference;
   const bool paired = difference.count > 0;
-  const auto back = [&](double value) { return paired ? Json(measure.back_effect(value)) : Json(); };
+  const auto back = [&](double value) {
+    return paired ? Json(measure.back_effect(value)) : Json();
+  };
   out["effect"] = back(difference.mean);
   out["effect_low"] = back(difference.mean - difference.half_width);
   out["effect_high"] = back(difference.mean + difference.half_width);
@@ -58,12 +60,11 @@ void add_plain(Json& out, const ComparisonRow& row) {
 }
 
 Json row_json(const ComparisonRow& row) {
-  Json out = {{"variant", row.variant},       {"metric", row.metric},
-              {"score", row.score},           {"task", row.task},
-              {"evaluation", row.evaluation}, {"seeds", row.seeds},
-              {"steps", row.steps},           {"batch", row.batch},
-              {"layers", row.layers},         {"heads", row.heads},
-              {"width", row.width},           {"parameters", row.parameters}};
+  Json out = {
+      {"variant", row.variant}, {"metric", row.metric},         {"score", row.score},
+      {"task", row.task},       {"evaluation", row.evaluation}, {"seeds", row.seeds},
+      {"steps", row.steps},     {"batch", row.batch},           {"layers", row.layers},
+      {"heads", row.heads},     {"width", row.width},           {"parameters", row.parameters}};
   add_measure(out, row.measure);
   out["role"] = name_of(row.role);
   out["repeats"] = row.repeats;

@@ -14,9 +14,9 @@ inline constexpr std::int64_t kCostSteps = 20;
 
 struct CellCost {
   std::string variant, score;
-  std::int64_t cells = 0;         ///< of that variant and score that are not finished
-  std::int64_t steps = 0;         ///< of each
-  double milliseconds = 0;        ///< a step, the mean of the last half of kCostSteps
+  std::int64_t cells = 0;   ///< of that variant and score that are not finished
+  std::int64_t steps = 0;   ///< of each
+  double milliseconds = 0;  ///< a step, the mean of the last half of kCostSteps
   double hours() const { return 1e-3 * milliseconds * static_cast<double>(steps * cells) / 3600; }
 };
 

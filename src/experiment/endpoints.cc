@@ -39,8 +39,7 @@ EndpointRow endpoint_row(const Experiment& experiment, const std::vector<CellRes
   }
   row.measure = measure_of(endpoint.metrics.front(), all);
   row.effect = effect_of(pairs, endpoint.metrics, row.measure.scale);
-  row.verdict =
-      pairs.empty() ? "not run" : why_no_verdict(row.effect, pairs.front().first->steps);
+  row.verdict = pairs.empty() ? "not run" : why_no_verdict(row.effect, pairs.front().first->steps);
   return row;
 }
 

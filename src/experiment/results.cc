@@ -98,8 +98,8 @@ const Json& counts(const Json& values, const Json& metrics, const std::string& o
            whole(pair[1]) && pair[0] <= pair[1] && pair[1] > 0;
   }
   if (!good) {
-    throw std::runtime_error(fmt::format(
-        "{}: field \"counts\": expected for error rates [errors, chances]", origin));
+    throw std::runtime_error(
+        fmt::format("{}: field \"counts\": expected for error rates [errors, chances]", origin));
   }
   return values;
 }

@@ -22,15 +22,15 @@ struct CellResult {
   std::string data;  ///< hash of the files that it read; "" = none, or an earlier version wrote the
                      ///< line
   Json metrics;      ///< {"sigma=5/40/wrong": 0.08, …} of the model, in the evaluation's order
-  /// {"sigma=5/40/wrong": [2048, 25600], …}: errors and chances of its error rates. Of lines that an
-  /// earlier version wrote it is worked out from the rates and the evaluation's options.
+  /// {"sigma=5/40/wrong": [2048, 25600], …}: errors and chances of its error rates. Of lines that
+  /// an earlier version wrote it is worked out from the rates and the evaluation's options.
   Json counts = Json::object();
-  Json baselines;    ///< {"constant": {the same keys}, …}
+  Json baselines;  ///< {"constant": {the same keys}, …}
   /// [{"n": [one per head, or one a layer], …}, … one per layer] at the end of training; empty in
   /// lines that an earlier version wrote.
   Json score_parameters = Json::array();
-  /// {"git", "target"} of the program that trained, "resumed_by" and "evaluated_by" where these were
-  /// others; empty in lines that an earlier version wrote.
+  /// {"git", "target"} of the program that trained, "resumed_by" and "evaluated_by" where these
+  /// were others; empty in lines that an earlier version wrote.
   Json program = Json::object();
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "eval/metric_kind.h"
 
@@ -68,12 +69,19 @@ std::vector<std::string> parts_of_mean(const std::string& metric, const CellResu
   return found;
 }
 
+/// Up to the rounding of float32.
+bool is_same(const Json& a, const Json& b) {
+  if (!a.is_number() || !b.is_number()) return a == b;
+  const double x = a.get<double>(), y = b.get<double>();
+  return std::abs(x - y) <= 1e-6 * std::max(std::abs(x), std::abs(y));
+}
+
 bool same_everywhere(const std::string& metric, const std::string& other,
                      const std::vector<const CellResult*>& results) {
   return std::ranges::all_of(results, [&](const CellResult* result) {
     const Json& metrics = result->metrics;
     return metrics.contains(metric) && metrics.contains(other) &&
-           metrics.at(metric) == metrics.at(other);
+           is_same(metrics.at(metric), metrics.at(other));
   });
 }
 
@@ -94,9 +102,8 @@ bool is_control(const std::string& metric, const CellResult& result) {
 MetricRole role_of(const std::string& metric, const std::vector<const CellResult*>& results) {
   if (results.empty()) return {};
   const CellResult& first = *results.front();
-  const std::vector<std::string> candidates = first.evaluation == "icl-shift"
-                                                  ? originals(metric, first)
-                                                  : parts_of_mean(metric, first);
+  const std::vector<std::string> candidates =
+      first.evaluation == "icl-shift" ? originals(metric, first) : parts_of_mean(metric, first);
   for (const std::string& other : candidates) {
     if (same_everywhere(metric, other, results)) return {RowRole::repeat, other};
   }

@@ -1,5 +1,5 @@
-// Which metrics are comparisons of their own: not those of unshifted inputs, not those that say again
-// what another one says.
+// Which metrics are comparisons of their own: not those of unshifted inputs, not those that say
+// again what another one says.
 #pragma once
 
 #include <string>

@@ -164,9 +164,9 @@ class ExperimentRun {
 
   void record(const ActiveCell& active, double evaluation_seconds) {
     const Work& work = *active.work;
-    CellResult result = collect_result(
-        work.cell, runner_.folder, work.evaluations[active.command - 1],
-        evaluation_options(experiment_, work.cell));
+    CellResult result =
+        collect_result(work.cell, runner_.folder, work.evaluations[active.command - 1],
+                       evaluation_options(experiment_, work.cell));
     result.seconds = active.training_seconds + evaluation_seconds;
     require_same_data(result);
     append_result(results_file(runner_.folder), result);

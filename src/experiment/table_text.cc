@@ -152,10 +152,10 @@ std::vector<Line> variant_lines(std::span<const ComparisonRow> rows) {
     if (against) {
       const Effect& effect = row.effect;
       const bool compared = is_compared(row);
-      line.insert(line.end(), {format_effect(row.measure, effect),
-                               compared ? format_p(effect.test.p) : "", format_p(row.p_adjusted),
-                               compared ? format_p(effect.sign_flip_p) : "",
-                               format_detectable(row.measure, effect), row.verdict});
+      line.insert(line.end(),
+                  {format_effect(row.measure, effect), compared ? format_p(effect.test.p) : "",
+                   format_p(row.p_adjusted), compared ? format_p(effect.sign_flip_p) : "",
+                   format_detectable(row.measure, effect), row.verdict});
     }
     for (const std::string& name : baselines) {
       const auto found =

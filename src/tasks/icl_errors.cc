@@ -72,12 +72,8 @@ Figure relative_error(const std::string& name, const torch::Tensor& errors,
   const torch::Tensor scale_k = scale.slice(1, part.first, part.last).mean(1);
   const double mean_scale = scale_k.mean().item<double>();
   const double ratio = error_k.mean().item<double>() / mean_scale;
-  return {name + part.suffix,
-          ratio,
-          standard_error(error_k - ratio * scale_k) / mean_scale,
-          inside.numel(),
-          {},
-          {}};
+  return {name + part.suffix, ratio, standard_error(error_k - ratio * scale_k) / mean_scale,
+          inside.numel(),     {},    {}};
 }
 
 void check_shapes(const torch::Tensor& predictions, const torch::Tensor& targets) {

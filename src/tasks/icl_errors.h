@@ -13,10 +13,10 @@ namespace ssa {
 struct Figure {
   std::string metric;
   double mean = 0;
-  double standard_error = 0;         ///< over sequences; NaN for a single one
-  std::int64_t items = 0;            ///< pairs (sequence, position), or sequences
+  double standard_error = 0;               ///< over sequences; NaN for a single one
+  std::int64_t items = 0;                  ///< pairs (sequence, position), or sequences
   std::optional<std::int64_t> wrong = {};  ///< of these, where each is either right or wrong
-  std::vector<double> per_position;  ///< empty where it does not belong to the figure
+  std::vector<double> per_position;        ///< empty where it does not belong to the figure
 };
 
 /// Figures of whole sequences, or, with a planted value at (0-based) `planted`, of the parts

@@ -127,22 +127,21 @@ TEST_F(ResultsFile, KeepsCountsAndSaysHowMetricsAreCompared) {
 TEST_F(ResultsFile, OfEarlierVersionsGivesTheCountsBack) {
   CellResult result = example(1);
   result.options = {{"sequences", 640}, {"huge_position", 11}};
-  result.metrics = {{"none/40/wrong", 3.0 / 25600},         {"length=200/200/wrong", 5.0 / 128000},
-                    {"huge=10/40/wrong-before", 2.0 / 6400}, {"huge=10/40/wrong-at", 0.375},
-                    {"huge=10/40/wrong-after", 29.0 / 18560}, {"none/40/sequence-wrong", 1.0 / 640},
-                    {"none/40/relative-error", 0.25},        {"sigma=2/40/wrong", 0.1234567}};
+  result.metrics = {
+      {"none/40/wrong", 3.0 / 25600},           {"length=200/200/wrong", 5.0 / 128000},
+      {"huge=10/40/wrong-before", 2.0 / 6400},  {"huge=10/40/wrong-at", 0.375},
+      {"huge=10/40/wrong-after", 29.0 / 18560}, {"none/40/sequence-wrong", 1.0 / 640},
+      {"none/40/relative-error", 0.25},         {"sigma=2/40/wrong", 0.1234567}};
   append_result(file_, result);
   Json line = Json::parse(text());
   line.erase("counts");
   std::ofstream(file_) << line.dump() << "\n";
   const CellResult read = read_results(file_, cut_off_).front();
   EXPECT_TRUE(shares_test_sequences(read));
-  const Json expected = {{"none/40/wrong", {3, 25600}},
-                         {"length=200/200/wrong", {5, 128000}},
-                         {"huge=10/40/wrong-before", {2, 6400}},
-                         {"huge=10/40/wrong-at", {240, 640}},
-                         {"huge=10/40/wrong-after", {29, 18560}},
-                         {"none/40/sequence-wrong", {1, 640}}};
+  const Json expected = {
+      {"none/40/wrong", {3, 25600}},           {"length=200/200/wrong", {5, 128000}},
+      {"huge=10/40/wrong-before", {2, 6400}},  {"huge=10/40/wrong-at", {240, 640}},
+      {"huge=10/40/wrong-after", {29, 18560}}, {"none/40/sequence-wrong", {1, 640}}};
   EXPECT_EQ(read.counts, expected) << "what is no whole number of errors has no counts";
 }
 

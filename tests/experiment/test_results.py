@@ -1,4 +1,4 @@
-"""The pages under docs/results/ and the README show what the finished cells beside them give."""
+"""The pages under docs/results/ show what the finished cells beside them give."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(os.environ["SSA_SOURCE"])
-PAGES = sorted(p for p in (SOURCE / "docs/results").glob("*.md") if "<!-- generated:begin -->" in p.read_text())
+PAGES = sorted(p for p in (SOURCE / "docs/results").glob("*.md") if "Command: `ssa reproduce" in p.read_text())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
@@ -28,11 +28,15 @@ def test_the_command_of_a_page_prints_the_page(ssa, page):
     assert (ssa.folder / command[3]).read_text() == page.read_text()
 
 
-def test_figures_of_the_readme_stand_on_a_page():
-    results = (SOURCE / "README.md").read_text().split("## Results")[1].split("\n## ")[0]
+def test_figures_of_the_overview_stand_on_a_page():
+    overview = (SOURCE / "docs/results/README.md").read_text().split("in seven rows")[1].split("\n## ")[0]
     pages = "".join(page.read_text() for page in PAGES)
-    rows = [row.strip("| ").split(" | ") for row in results.splitlines() if "±" in row and row.startswith("|")]
-    assert len(rows) >= 5
-    for *_, softmax, ssa_value, difference in rows:
-        line = rf"\| {re.escape(softmax)} \| ssa \| {re.escape(ssa_value)} \| {re.escape(difference)} \|"
+    rows = [
+        row.strip("| ").split(" | ")
+        for row in overview.splitlines()
+        if row.startswith("|") and "[" in row or "±" in row
+    ]
+    assert len(rows) == 7
+    for *_, softmax, ssa_value, difference, verdict in rows:
+        line = rf"\| {re.escape(softmax)} \| ssa \| {re.escape(ssa_value)} \| {re.escape(difference)} \| .* \| {verdict} \|"
         assert re.search(line, pages), (softmax, ssa_value, difference)
