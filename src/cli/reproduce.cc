@@ -257,29 +257,6 @@ int say_cost(const Experiment& experiment, const ReproduceOptions& options,
   return 0;
 }
 
-/// Says how long what is left takes on this machine.
-int say_cost(const Experiment& experiment, const ReproduceOptions& options,
-             std::vector<Work> work) {
-  keep_variants(work, experiment, options.variants);
-  find_all_data(work);
-  const CellRunner runner{"/proc/self/exe", options.out,
-                          options.jobs > 0 ? options.jobs : default_jobs(experiment)};
-  fmt::print("{:<32} {:<16} {:>6} {:>8} {:>9} {:>9}\n", "variant", "score", "cells", "steps",
-             "ms/step", "hours");
-  double hours = 0;
-  for (const CellCost& cost : measure_cost(work, runner)) {
-    fmt::print("{:<32} {:<16} {:>6} {:>8} {:>9.1f} {:>9.2f}\n", cost.variant, cost.score,
-               cost.cells, cost.steps, cost.milliseconds, cost.hours());
-    hours += cost.hours();
-  }
-  fmt::print(
-      "{:.1f} hours of training one cell at a time on {} threads each, from {} steps of each kind; "
-      "{} cells at once share the machine. Evaluations come on top.\n",
-      hours, work.empty() ? 0 : threads_per_cell(work.front().cell.config, runner.jobs), kCostSteps,
-      runner.jobs);
-  return 0;
-}
-
 int run_experiment(const Experiment& experiment, const ReproduceOptions& options) {
   const RunLock lock(options.out);  // before anything is looked at or written
   check_folder(options.out);

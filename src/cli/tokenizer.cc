@@ -185,7 +185,7 @@ sys.path[:] = [place for place in sys.path if place]
 try:
     from ssa_attention.tokenizer_training import main
 except ImportError as error:
-    sys.exit(f"ssa tokenizer train: {sys.executable}: {error}: training needs ssa_attention with tokenizers (pip install "
+    sys.exit(f"ssa: tokenizer train: {sys.executable}: {error}: training needs ssa_attention with tokenizers (pip install "
              "'.[tokenizer]' in the project's folder); SSA_PYTHON in the environment names another Python")
 sys.exit(main())
 )";

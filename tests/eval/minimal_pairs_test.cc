@@ -191,8 +191,9 @@ TEST_F(MinimalPairs, ZorroHasTheUngrammaticalSentenceFirst) {
   EXPECT_NE(error_of([&] { read_zorro(folder_); }).find("principle_a.txt:2: is blank"),
             std::string::npos);
   write("binding-principle_a.txt", "bad .\ngood \xFF\n");
-  EXPECT_NE(error_of([&] { read_zorro(folder_); })
-                .find("principle_a.txt:2: byte 6 (0xff) is not valid UTF-8"),
+  EXPECT_NE(error_of([&] {
+              read_zorro(folder_);
+            }).find("principle_a.txt:2: byte 6 (0xff) is not valid UTF-8"),
             std::string::npos);
   EXPECT_NE(error_of([&] { read_zorro(folder_ / "none"); }).find("none: no folder of .txt files"),
             std::string::npos);

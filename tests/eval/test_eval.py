@@ -185,7 +185,7 @@ def test_own_values_and_full_grid(ssa, run):
         (["--huge-position", 41], FAILURE, "--huge-position 41: must be from 1 to 40"),
         (["--coefficients", 2], FAILURE, "--coefficients: only icl-linear has coefficients"),
         (["--grid", "fine"], FAILURE, "--grid fine: must be reduced or full"),
-        (["--sampler", "uniform"], FAILURE, 'unknown sampler "uniform": balanced or plain'),
+        (["--sampler", "uniform"], FAILURE, '--sampler = "uniform": expected one of balanced, plain'),
         (["--data-seed", -1], USAGE, "--data-seed: -1: expected a whole number from 0 to"),
         (["--data-seed", "x"], USAGE, "--data-seed"),
         (["--checkpoint", 4], FAILURE, "4"),

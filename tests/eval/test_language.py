@@ -200,7 +200,7 @@ def test_texts_that_cannot_be_written_are_a_failure(trained):
             [trained.binary, "generate", "run", "--prompts", "prompts.txt", "--tokens", "2"],
             cwd=trained.folder, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
-    assert (done.returncode, done.stderr) == (1, "ssa: standard output: cannot be written\n")
+    assert (done.returncode, done.stderr) == (1, "ssa: standard output: cannot be written: No space left on device\n")
 
 
 def test_bad_lines_are_left_out_of_texts(trained):

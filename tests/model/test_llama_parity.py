@@ -89,7 +89,7 @@ def hugging_face_model(folder, config: dict):
     (checkpoint / "config.json").write_text(
         json.dumps({key: value for key, value in raw.items() if key != "attn_implementation"})
     )
-    implementation = "eager" if config["model"]["score"] == "softmax" else "scored-llama"
+    implementation = "sdpa" if config["model"]["score"] == "softmax" else "scored-llama"
     theirs = AutoConfig.from_pretrained(checkpoint)
     return AutoModelForCausalLM.from_config(theirs, attn_implementation=implementation).eval()
 

@@ -98,7 +98,7 @@ def test_an_error_in_one_file_keeps_the_parts_of_others(ssa, tmp_path, byte_leve
     "arguments, code, message",
     [
         (["absent.txt"], 1, "absent.txt: no such file"),
-        (["folder.txt"], 1, "folder.txt: is not a file"),
+        (["folder.txt"], 1, "folder.txt: is a folder, not a file"),
         (["a.txt", "./a.txt"], 1, "./a.txt: is given twice"),
         (["a.txt", "--tokenizer", "absent.json"], 1, "absent.json: no such file"),
         (["a.txt", "--tokenizer", "broken.model"], 1, "broken.model: is not a model of SentencePiece, or a damaged one"),
@@ -149,7 +149,7 @@ def test_names_and_records(ssa, tmp_path, byte_level):
         [os.fsencode(ssa.binary), b"data", b"tokenize", name, b"--tokenizer", b"tokenizer.json", b"--out", b"out"],
         cwd=tmp_path, capture_output=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 1 and b"b\xff.txt: its name: byte " in done.stderr
+    assert done.returncode == 1 and b"b\\xff.txt: its name: byte " in done.stderr
     tokenize(ssa, "a.txt")
     file = tmp_path / "out.json"
     record = json.loads(file.read_text())

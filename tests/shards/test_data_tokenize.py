@@ -166,7 +166,7 @@ def test_sentence_piece(ssa, tmp_path, sentence_piece):
     (tmp_path / "ids.txt").write_text(f"5\n{sentence_piece.vocab_size()}\n")
     assert "ids.txt:2: id " in ssa("tokenizer", "decode", "spm.model", "ids.txt", code=1).stderr
     told = ssa("tokenizer", "info", "spm.model").stdout
-    assert "kind            SentencePiece\n" in told and "token           2 </s>\n" in told
+    assert "model           SentencePiece\n" in told and "token           2 </s>\n" in told
     assert f"size            {sentence_piece.vocab_size()} " in told
 
 

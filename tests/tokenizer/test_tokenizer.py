@@ -191,7 +191,7 @@ def test_lines_of_standard_input(ssa, files):
     done = subprocess.run(
         [ssa.binary, "tokenizer", "encode", *files(reference)], input=text.encode(), capture_output=True, check=True
     )
-    expected = [" ".join(map(str, reference.encode(line).ids)) for line in text.split("\n")]
+    expected = [" ".join(map(str, reference.encode(line.removesuffix("\r")).ids)) for line in text.split("\n")]
     assert done.stdout.decode().splitlines() == expected
 
 
@@ -201,7 +201,7 @@ def test_lines_of_standard_input(ssa, files):
         (["encode"], b"fine\nbad \xff\n", "input:2: byte 5 (0xff) is not valid UTF-8"),
         (["encode"], b"\xed\xa0\x80", "input:1: byte 1 (0xed) is not valid UTF-8"),
         (["encode", "--jsonl"], b'"x"\n{"txt": 1}\n', 'input:2: expected a JSON string, or an object with the string "text"'),
-        (["encode", "--jsonl"], b'"\\ud800"\n', "input:1: expected a JSON string"),
+        (["encode", "--jsonl"], b'"\\ud800"\n', "input:1: not valid JSON (byte 8)"),
         (["decode"], b"1 2\n3 x\n", 'input:2: "x" is not a token id'),
         (["decode"], b"1.5\n", 'input:1: "1.5" is not a token id'),
         (["decode"], b"999999\n", "input:1: id 999999 is not in the vocabulary, whose ids end at 500"),

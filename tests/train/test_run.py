@@ -28,7 +28,7 @@ def test_run_folder_holds_what_is_documented(ssa, tiny):
         "evals",
     }
     record = json.loads((run / "run.json").read_text())
-    keys = ["schema", "name", "version", "git", "torch", "score", "parameters", "processes", "created"]
+    keys = ["schema", "name", "version", "git", "target", "torch", "score", "parameters", "processes", "created"]
     assert list(record) == [*keys, "config", "data"]
     assert (record["schema"], record["name"], record["score"]) == (1, "run", "ssa")
     weights = load_file(run / "checkpoints/step-6/model.safetensors")
