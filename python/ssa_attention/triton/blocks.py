@@ -1,5 +1,5 @@
-"""Block sizes of the kernels by head dimension and type: the largest that were seen to spill no register on any target
-of compile.py, chosen by the compiler's figures (docs/gpu.md), not measured on a device."""
+"""Block sizes of the kernels by head dimension and type: chosen by the compiler's figures for registers and shared memory,
+not measured on a device. docs/gpu.md says for which of them no register is spilled."""
 
 from __future__ import annotations
 
