@@ -73,6 +73,21 @@ void show_left_out(const Json& inputs) {
   }
 }
 
+/// A share of few documents may be none or all of them; training or validation would fail later.
+void warn_of_empty_side(const Json& record) {
+  const auto documents = [&](const char* side) {
+    return record.at(side).at("documents").get<std::int64_t>();
+  };
+  for (const auto& [side, what] :
+       {std::pair{"held_out", "held out"}, {"training", "left to train on"}}) {
+    if (documents(side) > 0) continue;
+    warn(fmt::format(
+        "warning: no document was {}: there is {} in all. A .txt is one document unless "
+        "lines <|endoftext|> separate documents",
+        what, counted(documents("held_out") + documents("training"), "document")));
+  }
+}
+
 /// The exit code.
 int tokenize(const TokenizeOptions& options) {
   const StopSignals signals;
@@ -99,6 +114,7 @@ int tokenize(const TokenizeOptions& options) {
         held_out.is_null() ? "nothing" : counted(held_out), done.files,
         counted(static_cast<std::int64_t>(options.files.size()), "file"), megabytes, seconds,
         megabytes / seconds);
+  if (!held_out.is_null()) warn_of_empty_side(record);
   return 0;
 }
 

@@ -205,6 +205,12 @@ def test_the_order_of_the_command_line(ssa, tmp_path, byte_level, several):
     assert read(tmp_path / "out")[1] == expected(byte_level, texts)
 
 
+def test_a_share_of_one_document_is_warned_of(ssa, tmp_path, byte_level):
+    (tmp_path / "one.txt").write_text("the dog sees the cat")
+    told = tokenize(ssa, "one.txt", "--held-out", 0.1).stderr
+    assert "warning: no document was " in told and "there is 1 document in all. A .txt is one document" in told
+
+
 def test_the_split_depends_on_each_text_alone(ssa, tmp_path, byte_level, several):
     names, texts = several
 
