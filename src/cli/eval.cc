@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/config_flags.h"
 #include "cli/eval_suite.h"
 #include "cli/number.h"
 #include "config/version.h"
@@ -30,66 +31,60 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<EvalSuite> suites(CLI::App& app) {
-  std::vector<EvalSuite> all = icl_shift_suites(app);
-  const auto language = std::make_shared<LanguageArguments>();
-  language->group = app.add_option_group("With suites for models of text");
-  language->group
-      ->add_option("--precision", language->precision,
-                   "of matrix products and attention: float32 or bfloat16")
-      ->check(CLI::IsMember({"float32", "bfloat16"}))
-      ->capture_default_str();
-  language->group->add_option("--end-token", language->end_token,
-                              "of decoders: the token that ends a document and stands before each "
-                              "text (default: <|endoftext|> or </s>)");
-  language->group
-      ->add_option("--special-tokens", language->special_tokens,
-                   "special tokens that are written in a text (<s>, <|endoftext|>): text, or found "
-                   "and encoded as what they are, as lm-evaluation-harness does")
-      ->check(CLI::IsMember({"text", "found"}))
-      ->capture_default_str();
-  for (const auto add : {perplexity_suites, zero_shot_suites, minimal_pair_suites}) {
-    std::ranges::move(add(app, language), std::back_inserter(all));
-  }
-  return all;
-}
-
 struct EvalArguments {
   fs::path run;
   std::string suite;              ///< empty: the first one for the run's task
   std::string tokenizer, merges;  ///< empty: the run's
   std::optional<std::int64_t> checkpoint;
-  std::vector<EvalSuite> suites;
+  EvaluationOptions options;
+  Settings given;  ///< options that the user gave
 };
 
-std::string names_of(const std::vector<EvalSuite>& suites, const std::string& task) {
+/// How suites of a kind are run.
+struct EvalWork {
+  void (*check)(const Evaluation& evaluation, Config& config);
+  Json (*evaluate)(const Evaluation& evaluation, const Config& config, Model& model);
+};
+
+EvalWork work_of(SuiteKind kind) {
+  switch (kind) {
+    case SuiteKind::icl_shift:
+      return {check_shifts, evaluate_shifts};
+    case SuiteKind::perplexity:
+      return {check_perplexity, evaluate_perplexity};
+    case SuiteKind::choices:
+      return {check_choices, evaluate_choices};
+    case SuiteKind::minimal_pairs:
+      break;
+  }
+  return {check_pairs, evaluate_pairs};
+}
+
+/// "icl-shift, ppl": names of the suites for which it holds.
+template <class Holds>
+std::string names_of_suites(const Holds& holds) {
   std::vector<std::string> names;
-  for (const EvalSuite& suite : suites) {
-    if (suite.info->is_for(task)) names.emplace_back(suite.info->name);
+  for (const SuiteInfo& suite : kSuites) {
+    if (holds(suite)) names.emplace_back(suite.name);
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-const EvalSuite& chosen_suite(const EvalArguments& arguments, const std::string& task) {
-  const auto& suites = arguments.suites;
-  const auto found = std::ranges::find_if(suites, [&](const EvalSuite& suite) {
-    return arguments.suite.empty() ? suite.info->is_for(task) : suite.info->name == arguments.suite;
+const SuiteInfo& chosen_suite(const EvalArguments& arguments, const std::string& task) {
+  const auto found = std::ranges::find_if(kSuites, [&](const SuiteInfo& suite) {
+    return suite.is_for(task) && (arguments.suite.empty() || arguments.suite == suite.name);
   });
-  if (found == suites.end() || !found->info->is_for(task)) {
-    throw std::invalid_argument(
-        fmt::format("--suite {}: no such suite for a model of {}; there is {}", arguments.suite,
-                    task, names_of(suites, task)));
+  if (found == std::end(kSuites)) {
+    throw std::invalid_argument(fmt::format(
+        "--suite {}: no such suite for a model of {}; there is {}", arguments.suite, task,
+        names_of_suites([&](const SuiteInfo& suite) { return suite.is_for(task); })));
   }
-  for (const EvalSuite& other : suites) {
-    for (const CLI::App* group : other.groups) {
-      if (std::ranges::find(found->groups, group) != found->groups.end()) continue;
-      for (const CLI::Option* option : group->get_options()) {
-        if (option->count() == 0) continue;
-        throw std::invalid_argument(fmt::format("{}: belongs to --suite {}, not to {}",
-                                                option->get_name(), other.info->name,
-                                                found->info->name));
-      }
-    }
+  for (const Setting& setting : arguments.given) {
+    if (takes(found->kind, setting.key)) continue;
+    const auto other = std::ranges::find_if(
+        kSuites, [&](const SuiteInfo& suite) { return takes(suite.kind, setting.key); });
+    throw std::invalid_argument(fmt::format("{}: belongs to --suite {}, not to {}", setting.origin,
+                                            other->name, found->name));
   }
   return *found;
 }
@@ -134,28 +129,57 @@ void evaluate(const EvalArguments& arguments) {
   } else if (!run.config.task.tokenizer.empty()) {
     require_same_data(run, {{"task.tokenizer", hash_tokenizer(run.config.task)}});
   }
-  const EvalSuite& suite = chosen_suite(arguments, task);
-  suite.check(run.config);
-  const fs::path file = results_file(run.folder, suite.info->name);
+  const Evaluation evaluation = {&chosen_suite(arguments, task), arguments.options};
+  const SuiteInfo& suite = *evaluation.suite;
+  const EvalWork work = work_of(suite.kind);
+  work.check(evaluation, run.config);
+  const fs::path file = results_file(run.folder, suite.name);
   const LoadedModel loaded = load_model(run, arguments.checkpoint);
   print("{}: {}, score {}, step {}; suite {}\n", run.folder.string(), task, run.config.model.score,
-        loaded.step, suite.info->name);
-  Json out = {{"schema", 1},         {"suite", suite.info->name},
+        loaded.step, suite.name);
+  Json out = {{"schema", 1},         {"suite", suite.name},
               {"task", task},        {"score", run.config.model.score},
               {"step", loaded.step}, {"score_parameters", score_parameters_json(*loaded.model)}};
   out["program"] = {{"git", git_id()}, {"target", kernel_target()}};
-  out.update(suite.evaluate(run.config, *loaded.model));
+  out["options"] = options_json(evaluation.options, suite.kind);
+  out.update(work.evaluate(evaluation, run.config, *loaded.model));
   describe_metrics(out.at("rows"));
   write_json(file, out);
   print("\nAll figures: {}\n", file.string());
 }
 
+/// The flag of every option, below the names of the suites that have it.
+void add_option_flags(CLI::App& app, EvalArguments& arguments) {
+  const auto note = [&arguments](const Setting& setting) {
+    try {
+      set_option(arguments.options, setting);
+    } catch (const std::invalid_argument& error) {
+      throw CLI::ValidationError(error.what());
+    }
+    arguments.given.push_back(setting);
+  };
+  const EvaluationOptions defaults;
+  EvaluationOptions::sections([&](auto section_member) {
+    const auto& section = defaults.*section_member;
+    using Section = std::remove_cvref_t<decltype(section)>;
+    const std::string group = "With --suite " + names_of_suites([](const SuiteInfo& suite) {
+                                return Section::is_of(suite.kind);
+                              });
+    add_section_flags(app, section, group, note);
+  });
+}
+
 }  // namespace
 
-std::unique_ptr<Tokenizer> LanguageArguments::read_tokenizer(const Config& config) const {
+std::unique_ptr<Tokenizer> read_tokenizer(const LanguageOptions& options, const Config& config) {
   auto tokenizer = read_task_tokenizer(config);
-  return special_tokens == "found" ? find_special_tokens(std::move(tokenizer))
-                                   : std::move(tokenizer);
+  switch (options.special_tokens) {
+    case SpecialTokens::text:
+      return tokenizer;
+    case SpecialTokens::found:
+      break;
+  }
+  return find_special_tokens(std::move(tokenizer));
 }
 
 void add_eval(CLI::App& app, int&) {
@@ -167,11 +191,9 @@ void add_eval(CLI::App& app, int&) {
   CLI::Option* tokenizer = app.add_option("--tokenizer", arguments->tokenizer,
                                           "instead of the run's task.tokenizer, unchecked");
   app.add_option("--merges", arguments->merges, "merges.txt of that tokenizer")->needs(tokenizer);
-  arguments->suites = suites(app);
+  add_option_flags(app, *arguments);
   std::vector<std::string> known;
-  for (const EvalSuite& one : arguments->suites) {
-    known.push_back(fmt::format("{} = {}", one.info->name, one.info->help));
-  }
+  for (const SuiteInfo& one : kSuites) known.push_back(fmt::format("{} = {}", one.name, one.help));
   suite->description(fmt::format("what is measured: {} (default: the first one for the run's task)",
                                  fmt::join(known, ", ")));
   app.footer(

@@ -2,14 +2,12 @@
 // minimal pairs.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -28,12 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct PairArguments {
-  SharedLanguageArguments language;
-  std::string data;  ///< empty: the suite's own
-  fs::path sentences;
-};
-
 struct PairSuite {
   const SuiteInfo* info;
   std::vector<Paradigm> (*read)(const fs::path& folder);
@@ -51,27 +43,32 @@ constexpr PairSuite kPairSuites[] = {
     {find_suite("blimp"), read_blimp, std::nullopt, "log-likelihood", nullptr},
 };
 
-std::vector<ParadigmResult> results_of(const PairArguments& arguments, const PairSuite& suite,
+const PairSuite& pair_suite(const Evaluation& evaluation) {
+  return *std::ranges::find(kPairSuites, evaluation.suite, &PairSuite::info);
+}
+
+std::vector<ParadigmResult> results_of(const LanguageOptions& options, const PairSuite& suite,
                                        const Config& config, Model& model,
                                        const std::vector<Paradigm>& paradigms) {
   const auto report = [](std::int64_t done, std::int64_t all) {
     redraw(done == all ? "" : fmt::format("{} of {} sentences", done, all));
   };
-  const Autocast autocast(choice_named<Precision>("--precision", arguments.language->precision));
+  const Autocast autocast(options.precision);
   const std::int64_t longest = config.model.max_positions;
-  const double rounding = rounding_of(arguments.language->precision);
+  const double rounding = rounding_of(options.precision);
   if (suite.score) {
     const auto tokenizer = read_tokenizer(find_data(config.task.tokenizer, "task.tokenizer"));
     return evaluate_minimal_pairs(model, *tokenizer, longest, paradigms, *suite.score, rounding,
                                   report);
   }
-  const auto tokenizer = arguments.language->read_tokenizer(config);
-  const EndToken end = find_end_token(*tokenizer, arguments.language->end_token);
+  const auto tokenizer = read_tokenizer(options, config);
+  const EndToken end = find_end_token(*tokenizer, options.end_token);
   return evaluate_minimal_pairs(model, *tokenizer, end.id, longest, paradigms, rounding, report);
 }
 
-fs::path folder_of(const PairArguments& arguments, const PairSuite& suite) {
-  return find_data(arguments.data.empty() ? suite.info->data : arguments.data, "--data");
+fs::path folder_of(const Evaluation& evaluation) {
+  const std::string& given = evaluation.options.pairs.data;
+  return find_data(given.empty() ? evaluation.suite->data : given, "--data");
 }
 
 /// What others published (reference_accuracy_mean.csv beside the sentences, where there is one):
@@ -136,10 +133,11 @@ void write_sentences(const fs::path& file, const std::vector<ParadigmResult>& re
   write_file(file, text);
 }
 
-/// Refuses before the work, not after it.
-void check(const PairArguments& arguments, const PairSuite& suite) {
-  folder_of(arguments, suite);
-  const fs::path& file = arguments.sentences;
+}  // namespace
+
+void check_pairs(const Evaluation& evaluation, Config&) {
+  folder_of(evaluation);
+  const fs::path file = evaluation.options.pairs.sentences;
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   if (!file.empty() && (fs::is_directory(file) || !fs::is_directory(folder))) {
     throw std::invalid_argument(
@@ -147,20 +145,21 @@ void check(const PairArguments& arguments, const PairSuite& suite) {
   }
 }
 
-Json evaluate(const PairArguments& arguments, const PairSuite& suite, const Config& config,
-              Model& model) {
+Json evaluate_pairs(const Evaluation& evaluation, const Config& config, Model& model) {
   using Clock = std::chrono::steady_clock;
-  const fs::path folder = folder_of(arguments, suite);
+  const LanguageOptions& language = evaluation.options.language;
+  const std::string& sentences = evaluation.options.pairs.sentences;
+  const PairSuite& suite = pair_suite(evaluation);
+  const fs::path folder = folder_of(evaluation);
   const std::vector<Paradigm> paradigms = suite.read(folder);
   const auto start = Clock::now();
-  const std::vector<ParadigmResult> results =
-      results_of(arguments, suite, config, model, paradigms);
+  const std::vector<ParadigmResult> results = results_of(language, suite, config, model, paradigms);
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   Json rows = to_json(results);
   const auto references = published(folder, suite);
   print_rows(rows, references);
-  print("{} paradigms in {:.1f} s, {}\n", results.size(), seconds, arguments.language->precision);
-  if (!arguments.sentences.empty()) write_sentences(arguments.sentences, results);
+  print("{} paradigms in {:.1f} s, {}\n", results.size(), seconds, name_of(language.precision));
+  if (!sentences.empty()) write_sentences(sentences, results);
   for (const auto& [paradigm, accuracy] : references) {
     rows.push_back({{"paradigm", paradigm},
                     {"predictor", "published"},
@@ -173,38 +172,14 @@ Json evaluate(const PairArguments& arguments, const PairSuite& suite, const Conf
   }
   std::ranges::sort(files);
   return {{"scoring", suite.scoring},
-          {"precision", arguments.language->precision},
+          {"precision", language.precision},
           // Whole sentences of masked language models are encoded as in training: found.
-          {"special_tokens", suite.score ? "found" : arguments.language->special_tokens},
+          {"special_tokens", suite.score ? SpecialTokens::found : language.special_tokens},
           {"data", hash_files(files)},
           {"chance", 50},
           {"majority", 50},
           {"seconds", seconds},
           {"rows", rows}};
-}
-
-}  // namespace
-
-std::vector<EvalSuite> minimal_pair_suites(CLI::App& app, const SharedLanguageArguments& language) {
-  const auto arguments = std::make_shared<PairArguments>();
-  arguments->language = language;
-  CLI::App& group = *app.add_option_group("With --suite zorro, zorro-mlm, blimp-mlm, blimp");
-  group.add_option("--data", arguments->data,
-                   "folder of the sentences; a path is also looked for in the folder SSA_DATA "
-                   "(default: zorro/sentences, tasks/blimp)");
-  group.add_option("--sentences", arguments->sentences,
-                   "file for the score of every sentence, tab-separated");
-  std::vector<EvalSuite> suites;
-  for (const PairSuite& suite : kPairSuites) {
-    suites.push_back({.info = suite.info,
-                      .groups = {&group, language->group},
-                      .check = [arguments, &suite](const Config&) { check(*arguments, suite); },
-                      .evaluate =
-                          [arguments, &suite](const Config& config, Model& model) {
-                            return evaluate(*arguments, suite, config, model);
-                          }});
-  }
-  return suites;
 }
 
 }  // namespace ssa

@@ -2,15 +2,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <memory>
 #include <stdexcept>
 
 #include "cli/eval_suite.h"
-#include "cli/number.h"
 #include "eval/choice_task.h"
 #include "files/data_file.h"
 #include "files/durable_files.h"
@@ -24,13 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct ChoiceArguments {
-  SharedLanguageArguments language;
-  std::vector<std::string> tasks = {"configs/zero-shot"};
-  std::int64_t most_items = 0;
-  fs::path choices;
-};
-
 struct FoundTask {
   ChoiceTask task;
   fs::path data;
@@ -38,8 +28,7 @@ struct FoundTask {
 
 /// The tasks whose data is there. Of a folder the others are left out and named; a file that was
 /// asked for must have its data.
-std::vector<FoundTask> find_tasks(const ChoiceArguments& arguments,
-                                  std::vector<std::string>& missing) {
+std::vector<FoundTask> find_tasks(const ChoiceOptions& options, std::vector<std::string>& missing) {
   std::vector<FoundTask> found;
   const auto add = [&](const fs::path& file, bool required) {
     const ChoiceTask task = read_choice_task(file);
@@ -55,7 +44,7 @@ std::vector<FoundTask> find_tasks(const ChoiceArguments& arguments,
       missing.push_back(task.name);
     }
   };
-  for (const std::string& path : arguments.tasks) {
+  for (const std::string& path : options.tasks) {
     if (!fs::is_directory(path)) {
       add(path, true);
       continue;
@@ -69,10 +58,10 @@ std::vector<FoundTask> find_tasks(const ChoiceArguments& arguments,
   }
   if (found.empty()) {
     throw std::runtime_error(
-        missing.empty() ? fmt::format("--tasks {}: no task files (.toml) there",
-                                      fmt::join(arguments.tasks, ","))
-                        : fmt::format("--tasks: the data of none of {} is there (SSA_DATA)",
-                                      fmt::join(missing, ", ")));
+        missing.empty()
+            ? fmt::format("--tasks {}: no task files (.toml) there", fmt::join(options.tasks, ","))
+            : fmt::format("--tasks: the data of none of {} is there (SSA_DATA)",
+                          fmt::join(missing, ", ")));
   }
   return found;
 }
@@ -110,13 +99,22 @@ void print_result(const ChoiceResult& result, const Json& rows) {
   std::fflush(stdout);
 }
 
-Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& model) {
-  using Clock = std::chrono::steady_clock;
-  const auto tokenizer = arguments.language->read_tokenizer(config);
-  const EndToken end = find_end_token(*tokenizer, arguments.language->end_token);
-  const Autocast autocast(choice_named<Precision>("--precision", arguments.language->precision));
+}  // namespace
+
+void check_choices(const Evaluation& evaluation, Config&) {
   std::vector<std::string> missing;
-  const std::vector<FoundTask> tasks = find_tasks(arguments, missing);
+  find_tasks(evaluation.options.choices, missing);
+}
+
+Json evaluate_choices(const Evaluation& evaluation, const Config& config, Model& model) {
+  using Clock = std::chrono::steady_clock;
+  const ChoiceOptions& options = evaluation.options.choices;
+  const LanguageOptions& language = evaluation.options.language;
+  const auto tokenizer = read_tokenizer(language, config);
+  const EndToken end = find_end_token(*tokenizer, language.end_token);
+  const Autocast autocast(language.precision);
+  std::vector<std::string> missing;
+  const std::vector<FoundTask> tasks = find_tasks(options, missing);
   Json rows = Json::array(), of_tasks = Json::array();
   std::string choices = "task\titem\tchoice\tlog_probability\tgreedy\n";
   print("\n{:<16} {:>7} {:>6} {:>9} {:>9} {:>11} {:>7} {:>9} {:>7}\n", "task", "acc", "+-",
@@ -125,7 +123,7 @@ Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& mod
   for (const FoundTask& one : tasks) {
     std::vector<ChoiceItem> items = read_choice_items(one.task, one.data);
     const auto all = static_cast<std::int64_t>(items.size());
-    if (arguments.most_items > 0) items.resize(std::min(all, arguments.most_items));
+    if (options.items > 0) items.resize(std::min(all, options.items));
     const ChoiceResult result =
         evaluate_choices(model, *tokenizer, end.id, config.model.max_positions, one.task, items,
                          [&](std::int64_t done, std::int64_t number) {
@@ -150,44 +148,17 @@ Json evaluate(const ChoiceArguments& arguments, const Config& config, Model& mod
   if (!missing.empty()) {
     ssa::print("Left out, as their data is not there: {}\n", fmt::join(missing, ", "));
   }
-  if (!arguments.choices.empty()) write_file(arguments.choices, choices);
+  if (!options.choices.empty()) write_file(options.choices, choices);
   std::vector<fs::path> files;
   for (const FoundTask& one : tasks) files.push_back(one.data);
   return {{"data", hash_files(files)},
           {"begin", end.token},
-          {"precision", arguments.language->precision},
-          {"special_tokens", arguments.language->special_tokens},
+          {"precision", language.precision},
+          {"special_tokens", language.special_tokens},
           {"seconds", seconds.count()},
           {"missing", missing},
           {"tasks", of_tasks},
           {"rows", rows}};
-}
-
-}  // namespace
-
-std::vector<EvalSuite> zero_shot_suites(CLI::App& app, const SharedLanguageArguments& language) {
-  const auto arguments = std::make_shared<ChoiceArguments>();
-  arguments->language = language;
-  CLI::App& group = *app.add_option_group("With --suite zero-shot");
-  group
-      .add_option("--tasks", arguments->tasks,
-                  "task files, or folders of them, of which those are run whose data is there "
-                  "[configs/zero-shot]")
-      ->delimiter(',');
-  group.add_option("--items", arguments->most_items, "first items of each task; 0 = all")
-      ->check(whole_number(0))
-      ->capture_default_str();
-  group.add_option("--choices", arguments->choices,
-                   "file for the log-probability of every choice, tab-separated");
-  return {{.info = find_suite("zero-shot"),
-           .groups = {&group, language->group},
-           .check =
-               [arguments](Config&) {
-                 std::vector<std::string> missing;
-                 find_tasks(*arguments, missing);
-               },
-           .evaluate = [arguments](const Config& config,
-                                   Model& model) { return evaluate(*arguments, config, model); }}};
 }
 
 }  // namespace ssa

@@ -144,6 +144,22 @@ inline constexpr auto kNamedChoices<IclSampler> = std::to_array<NamedChoice<IclS
     {IclSampler::plain, "plain"},
 });
 
+/// Values of the shifts of `icl-shift` (eval/icl_shift.h).
+enum class ShiftGrid { reduced, full };
+template <>
+inline constexpr auto kNamedChoices<ShiftGrid> = std::to_array<NamedChoice<ShiftGrid>>({
+    {ShiftGrid::reduced, "reduced"},
+    {ShiftGrid::full, "full"},
+});
+
+/// What a special token that is written in a text is read as.
+enum class SpecialTokens { text, found };
+template <>
+inline constexpr auto kNamedChoices<SpecialTokens> = std::to_array<NamedChoice<SpecialTokens>>({
+    {SpecialTokens::text, "text"},
+    {SpecialTokens::found, "found"},
+});
+
 /// Whether tokens see those of their own document alone.
 enum class Documents { apart, across };
 template <>

@@ -34,6 +34,26 @@ bool in_range(double value, const Field& field) {
          value > field.above && value < field.below;
 }
 
+bool is_whole(const Json& value, const Field& field) {
+  const bool too_big = value.is_number_unsigned() &&
+                       value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max();
+  return value.is_number_integer() && !too_big && in_range(value.get<double>(), field);
+}
+
+bool is_number(const Json& value, const Field& field) {
+  return value.is_number() && in_range(value.get<double>(), field);
+}
+
+template <class Number>
+void assign_list(std::vector<Number>& member, bool (*good)(const Json&, const Field&),
+                 const Field& field, const Setting& setting) {
+  const auto is_good = [&](const Json& element) { return good(element, field); };
+  if (!setting.value.is_array() || !std::ranges::all_of(setting.value, is_good)) {
+    refuse(setting, accepts(member, field));
+  }
+  member = setting.value.get<std::vector<Number>>();
+}
+
 bool is_choice(const std::string& value, const Field& field) {
   return field.choices.empty() || std::ranges::find(field.choices, value) != field.choices.end();
 }
@@ -63,6 +83,13 @@ std::vector<std::string> split_at_commas(const std::string& text) {
   return parts;
 }
 
+template <class Number>
+Json parse_numbers(const std::string& text) {
+  Json list = Json::array();
+  for (const std::string& part : split_at_commas(text)) list.push_back(parse_number<Number>(part));
+  return list;
+}
+
 }  // namespace
 
 void assign(bool& member, const Field& field, const Setting& setting) {
@@ -71,21 +98,13 @@ void assign(bool& member, const Field& field, const Setting& setting) {
 }
 
 void assign(std::int64_t& member, const Field& field, const Setting& setting) {
-  const Json& value = setting.value;
-  const bool too_big = value.is_number_unsigned() &&
-                       value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max();
-  if (!value.is_number_integer() || too_big || !in_range(value.get<double>(), field)) {
-    refuse(setting, accepts(member, field));
-  }
-  member = value.get<std::int64_t>();
+  if (!is_whole(setting.value, field)) refuse(setting, accepts(member, field));
+  member = setting.value.get<std::int64_t>();
 }
 
 void assign(double& member, const Field& field, const Setting& setting) {
-  const Json& value = setting.value;
-  if (!value.is_number() || !in_range(value.get<double>(), field)) {
-    refuse(setting, accepts(member, field));
-  }
-  member = value.get<double>();
+  if (!is_number(setting.value, field)) refuse(setting, accepts(member, field));
+  member = setting.value.get<double>();
 }
 
 void assign(std::string& member, const Field& field, const Setting& setting) {
@@ -97,16 +116,12 @@ void assign(std::string& member, const Field& field, const Setting& setting) {
   member = value;
 }
 
+void assign(std::vector<std::int64_t>& member, const Field& field, const Setting& setting) {
+  assign_list(member, is_whole, field, setting);
+}
+
 void assign(std::vector<double>& member, const Field& field, const Setting& setting) {
-  if (!setting.value.is_array()) refuse(setting, accepts(member, field));
-  std::vector<double> values;
-  for (const Json& element : setting.value) {
-    if (!element.is_number() || !in_range(element.get<double>(), field)) {
-      refuse(setting, accepts(member, field));
-    }
-    values.push_back(element.get<double>());
-  }
-  member = values;
+  assign_list(member, is_number, field, setting);
 }
 
 void assign(std::vector<std::string>& member, const Field& field, const Setting& setting) {
@@ -133,6 +148,10 @@ std::string accepts(const std::string&, const Field& field) {
                                : fmt::format("one of {}", fmt::join(field.choices, ", "));
 }
 
+std::string accepts(const std::vector<std::int64_t>&, const Field& field) {
+  return fmt::format("a list of integers{}", range_words(field));
+}
+
 std::string accepts(const std::vector<double>&, const Field& field) {
   return fmt::format("a list of finite numbers{}", range_words(field));
 }
@@ -152,14 +171,25 @@ Json parse_text(double, const std::string& text) { return parse_number<double>(t
 
 Json parse_text(const std::string&, const std::string& text) { return text; }
 
+Json parse_text(const std::vector<std::int64_t>&, const std::string& text) {
+  return parse_numbers<std::int64_t>(text);
+}
+
 Json parse_text(const std::vector<double>&, const std::string& text) {
-  Json list = Json::array();
-  for (const std::string& part : split_at_commas(text)) list.push_back(parse_number<double>(part));
-  return list;
+  return parse_numbers<double>(text);
 }
 
 Json parse_text(const std::vector<std::string>&, const std::string& text) {
   return Json(split_at_commas(text));
+}
+
+std::string flag_text(const Json& value) {
+  if (value.is_null()) return "";
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string text;
+  for (const Json& element : value) text += (text.empty() ? "" : ",") + flag_text(element);
+  return text;
 }
 
 std::string nearest_name(std::string_view name, std::span<const std::string> known) {

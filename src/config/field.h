@@ -4,13 +4,14 @@
 // A section is a struct with default member values and
 //   template <class Visit> static void fields(Visit&& visit) { visit(Field{…}, &Section::member); …
 //   }
-// Members are bool, int64, double, string, a choice (config/choices.h), or a list of doubles or
-// strings.
+// Members are bool, int64, double, string, a choice (config/choices.h) or none, or a list of
+// integers, doubles or strings.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -29,6 +30,11 @@ template <Choice C>
 void to_json(Json& out, C choice) {
   out = std::string(name_of(choice));
 }
+/// None is null.
+template <Choice C>
+void to_json(Json& out, const std::optional<C>& choice) {
+  out = choice ? Json(std::string(name_of(*choice))) : Json();
+}
 
 /// Name, accepted values and help of one field. The default is the member's own initial value.
 struct Field {
@@ -42,6 +48,7 @@ struct Field {
                                           ///< a member that is a choice knows its own
   std::string_view flag = {};             ///< the flag's name where it is not the field's
   std::vector<std::string> tasks = {};    ///< kinds of task that have it: "icl", "lm"; empty = all
+  bool writes = false;                    ///< a file to write: says nothing of what is measured
 };
 
 /// One value for one field, from wherever it came.
@@ -57,6 +64,7 @@ void assign(bool& member, const Field& field, const Setting& setting);
 void assign(std::int64_t& member, const Field& field, const Setting& setting);
 void assign(double& member, const Field& field, const Setting& setting);
 void assign(std::string& member, const Field& field, const Setting& setting);
+void assign(std::vector<std::int64_t>& member, const Field& field, const Setting& setting);
 void assign(std::vector<double>& member, const Field& field, const Setting& setting);
 void assign(std::vector<std::string>& member, const Field& field, const Setting& setting);
 template <Choice C>
@@ -66,18 +74,33 @@ void assign(C& member, Field field, const Setting& setting) {
   assign(name, field, setting);
   member = *find_choice<C>(name);
 }
+template <Choice C>
+void assign(std::optional<C>& member, const Field& field, const Setting& setting) {
+  if (setting.value.is_null()) {
+    member.reset();
+  } else {
+    C choice{};
+    assign(choice, field, setting);
+    member = choice;
+  }
+}
 
 /// What the field accepts, in words: "an integer of at least 1", "one of adam, adamw", …
 std::string accepts(bool, const Field& field);
 std::string accepts(std::int64_t, const Field& field);
 std::string accepts(double, const Field& field);
 std::string accepts(const std::string&, const Field& field);
+std::string accepts(const std::vector<std::int64_t>&, const Field& field);
 std::string accepts(const std::vector<double>&, const Field& field);
 std::string accepts(const std::vector<std::string>&, const Field& field);
 template <Choice C>
 std::string accepts(C, Field field) {
   field.choices = choice_names<C>();
   return accepts(std::string(), field);
+}
+template <Choice C>
+std::string accepts(const std::optional<C>&, const Field& field) {
+  return accepts(C{}, field);
 }
 
 /// A flag's text as a value for a member of the type of `like`: lists are separated by commas. Text
@@ -86,12 +109,20 @@ Json parse_text(bool like, const std::string& text);
 Json parse_text(std::int64_t like, const std::string& text);
 Json parse_text(double like, const std::string& text);
 Json parse_text(const std::string& like, const std::string& text);
+Json parse_text(const std::vector<std::int64_t>& like, const std::string& text);
 Json parse_text(const std::vector<double>& like, const std::string& text);
 Json parse_text(const std::vector<std::string>& like, const std::string& text);
 template <Choice C>
 Json parse_text(C, const std::string& text) {
   return text;
 }
+template <Choice C>
+Json parse_text(const std::optional<C>&, const std::string& text) {
+  return text;
+}
+
+/// The value as a flag takes it, so that parse_text() reads it: "" for null.
+std::string flag_text(const Json& value);
 
 /// The choice of that name. Throws std::invalid_argument naming `what` and what would be right.
 template <Choice C>
@@ -135,6 +166,16 @@ Json section_to_json(const Section& section) {
   Section::fields(
       [&](const Field& field, auto member) { out[std::string(field.name)] = section.*member; });
   return out;
+}
+
+/// Throws what assign() says of the first member whose value its field does not accept.
+template <class Section>
+void check_section(Section section, const std::string& origin) {
+  Section::fields([&](const Field& field, auto member) {
+    const Json value = section.*member;
+    assign(section.*member, field,
+           {std::string(Section::kSection), std::string(field.name), value, origin});
+  });
 }
 
 }  // namespace ssa

@@ -28,14 +28,10 @@ std::vector<T> range(T first, T last) {
   return values;
 }
 
-/// Each value good, none twice (a row is known by its value).
+/// None twice: a row is known by its value.
 template <class T>
-void check_values(const char* option, const std::vector<T>& values, bool (*good)(T),
-                  const char* right) {
+void check_distinct(const char* option, const std::vector<T>& values) {
   for (auto value = values.begin(); value != values.end(); ++value) {
-    if (!good(*value)) {
-      throw std::invalid_argument(fmt::format("--{} {}: must be {}", option, *value, right));
-    }
     if (std::find(values.begin(), value, *value) != value) {
       throw std::invalid_argument(fmt::format("--{} {}: stands twice", option, *value));
     }
@@ -43,28 +39,14 @@ void check_values(const char* option, const std::vector<T>& values, bool (*good)
 }
 
 void check_options(const IclShiftOptions& options) {
-  if (options.sequences < 1) {
-    throw std::invalid_argument(
-        fmt::format("--sequences {}: must be at least 1", options.sequences));
+  check_section(options, "icl-shift");
+  check_distinct("length", options.length);
+  check_distinct("sigma", options.sigma);
+  check_distinct("coefficients", options.coefficients);
+  check_distinct("huge", options.huge);
+  if (std::ranges::find(options.huge, 0.0) != options.huge.end()) {
+    throw std::invalid_argument("--huge 0: must be a number other than 0");
   }
-  if (options.data_seed < 0) {
-    throw std::invalid_argument(
-        fmt::format("--data-seed {}: must be at least 0", options.data_seed));
-  }
-  if (options.huge_position < 1 || options.huge_position > kIclPoints) {
-    throw std::invalid_argument(
-        fmt::format("--huge-position {}: must be from 1 to {}", options.huge_position, kIclPoints));
-  }
-  const auto positive = [](double value) { return value > 0 && std::isfinite(value); };
-  check_values<std::int64_t>(
-      "length", options.sweep.lengths, [](std::int64_t value) { return value >= 1; },
-      "a number of points of at least 1");
-  check_values<double>("sigma", options.sweep.sigmas, positive, "a standard deviation above 0");
-  check_values<double>("coefficients", options.sweep.coefficients, positive,
-                       "a standard deviation above 0");
-  check_values<double>(
-      "huge", options.sweep.huge, [](double value) { return value != 0 && std::isfinite(value); },
-      "a number other than 0");
 }
 
 std::vector<Figure> figures_of(const IclSpec& spec, const torch::Tensor& predictions,
@@ -198,20 +180,29 @@ Json majority(const std::vector<IclShiftResult>& results) {
 
 }  // namespace
 
-IclSweep icl_sweep(std::string_view grid, IclTask task) {
+IclSweep icl_sweep(IclTask task, const IclShiftOptions& options) {
   IclSweep sweep;
   sweep.huge = {10, 100, 1000, -10, -100, -1000};
-  if (grid == "reduced") {
-    sweep.lengths = {41, 80, 200};
-    sweep.sigmas = {1, 2, 5, 10, 40};
-    sweep.coefficients = {1, 2, 5, 10};
-  } else if (grid == "full") {
-    sweep.lengths = {41, 50, 80, 120, 200};
-    sweep.sigmas = range(1.0, task == IclTask::linear ? 10.0 : 40.0);
-    sweep.coefficients = range(1.0, 10.0);
-  } else {
-    throw std::invalid_argument(fmt::format("--grid {}: must be reduced or full", grid));
+  switch (options.grid) {
+    case ShiftGrid::reduced:
+      sweep.lengths = {41, 80, 200};
+      sweep.sigmas = {1, 2, 5, 10, 40};
+      sweep.coefficients = {1, 2, 5, 10};
+      break;
+    case ShiftGrid::full:
+      sweep.lengths = {41, 50, 80, 120, 200};
+      sweep.sigmas = range(1.0, task == IclTask::linear ? 10.0 : 40.0);
+      sweep.coefficients = range(1.0, 10.0);
+      break;
   }
+  if (!options.length.empty()) sweep.lengths = options.length;
+  if (!options.sigma.empty()) sweep.sigmas = options.sigma;
+  if (!options.huge.empty()) sweep.huge = options.huge;
+  if (options.coefficients.empty()) return sweep;
+  if (task != IclTask::linear) {
+    throw std::invalid_argument("--coefficients: only icl-linear has coefficients");
+  }
+  sweep.coefficients = options.coefficients;
   return sweep;
 }
 
@@ -219,14 +210,14 @@ std::vector<IclShift> icl_shifts(IclTask task, const IclShiftOptions& options) {
   check_options(options);
   IclSpec base;
   base.task = task;
-  base.sampler = options.sampler;
+  base.sampler = options.sampler.value_or(base.sampler);
   base.points = kIclPoints;
   base.sequences = options.sequences;
   std::vector<IclShift> shifts = {{"none", {}, base}};
   const auto add = [&](const char* name, std::vector<double> value) -> IclSpec& {
     return shifts.emplace_back(IclShift{name, std::move(value), base}).spec;
   };
-  const IclSweep& sweep = options.sweep;
+  const IclSweep sweep = icl_sweep(task, options);
   for (const std::int64_t points : sweep.lengths) {
     add("length", {static_cast<double>(points)}).points = points;
   }
@@ -288,14 +279,13 @@ std::vector<IclShiftResult> evaluate_icl_shifts(
 Json to_json(IclTask task, const IclShiftOptions& options,
              const std::vector<IclShiftResult>& results) {
   const bool linear = task == IclTask::linear;
-  const IclSweep& sweep = options.sweep;
+  const IclSweep sweep = icl_sweep(task, options);
   Json out = {{"grid", options.grid}};
   out["sweep"] = {{"length", sweep.lengths},
                   {"sigma", numbers(sweep.sigmas)},
                   {"coefficients", numbers(linear ? sweep.coefficients : std::vector<double>())},
                   {"huge", numbers(sweep.huge)}};
-  out["sampler"] =
-      linear ? Json() : Json(options.sampler == IclSampler::plain ? "plain" : "balanced");
+  out["sampler"] = linear ? Json() : Json(options.sampler.value_or(IclSpec().sampler));
   out["sequences"] = options.sequences;
   out["data_seed"] = options.data_seed;
   out["points"] = kIclPoints;

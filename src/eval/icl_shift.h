@@ -3,13 +3,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "config/field.h"
 #include "eval/attention_statistics.h"
+#include "eval/options.h"
 #include "model/model.h"
 #include "tasks/icl.h"
 #include "tasks/icl_errors.h"
@@ -24,21 +23,11 @@ struct IclSweep {
   std::vector<double> huge;           ///< planted values
 };
 
-/// "reduced": a few fixed values; "full": every value of the paper. Throws std::invalid_argument
-/// for another name.
-IclSweep icl_sweep(std::string_view grid, IclTask task);
+/// The grid's values for that task (reduced: a few; full: every value of the paper), with the lists
+/// of the options in their place. Throws std::invalid_argument for coefficients of another task
+/// than `linear`.
+IclSweep icl_sweep(IclTask task, const IclShiftOptions& options);
 
-struct IclShiftOptions {
-  std::string grid = "reduced";  ///< name of the sweep, recorded
-  IclSweep sweep;
-  std::int64_t sequences = 6400;              ///< the paper's 100 functions × batch of 64
-  std::int64_t data_seed = 1234;              ///< at least 0
-  IclSampler sampler = IclSampler::balanced;  ///< of the quantifiers
-  std::int64_t huge_position = 11;            ///< counted from 1, at most kIclPoints
-};
-
-/// Points of every shift but `length`.
-inline constexpr std::int64_t kIclPoints = 40;
 /// Attention weights take O(tokens²) memory: they are looked at on the first sequences only.
 inline constexpr std::int64_t kAttentionSequences = 64;
 
@@ -49,8 +38,8 @@ struct IclShift {
   IclSpec spec;
 };
 
-/// Every setting, in the order of the results. Throws std::invalid_argument naming the option for
-/// a length < 1, a σ that is not > 0, a huge value of 0 or a position outside of the sequence.
+/// Every setting, in the order of the results. Throws std::invalid_argument naming the option and
+/// what would be right.
 std::vector<IclShift> icl_shifts(IclTask task, const IclShiftOptions& options);
 
 struct PredictorFigures {

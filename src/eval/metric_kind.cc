@@ -1,14 +1,16 @@
 #include "eval/metric_kind.h"
 
+#include <utility>
+
 namespace ssa {
 namespace {
 
 constexpr MetricKind kKinds[] = {
     // icl-shift
-    {"wrong", Better::lower, Scale::log_odds},
+    {"wrong", Better::lower, Scale::log_odds, "", true},
     {"sequence-wrong", Better::lower, Scale::log_odds},
     {"squared-error", Better::lower, Scale::log},
-    {"relative-error", Better::lower, Scale::log},
+    {"relative-error", Better::lower, Scale::log, "", true},
     {"entropy", Better::neither, Scale::plain, "nats"},
     {"p-max", Better::neither, Scale::plain},
     {"mass-on-huge", Better::neither, Scale::plain},
@@ -33,10 +35,13 @@ constexpr MetricKind kKinds[] = {
 
 constexpr MetricKind kUnknown = {"", Better::neither, Scale::plain};
 
-/// Without the part of a planted sequence that it is taken over.
+constexpr std::pair<MetricPart, std::string_view> kParts[] = {
+    {MetricPart::before, "-before"}, {MetricPart::at, "-at"}, {MetricPart::after, "-after"}};
+
+/// Without its part.
 std::string_view without_part(std::string_view name) {
-  for (const std::string_view part : {"-before", "-at", "-after"}) {
-    if (name.ends_with(part)) return name.substr(0, name.size() - part.size());
+  for (const auto& [part, ending] : kParts) {
+    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
   }
   return name;
 }
@@ -54,6 +59,13 @@ const MetricKind& metric_kind(std::string_view metric) {
     if (kind.name == name) return kind;
   }
   return kUnknown;
+}
+
+MetricPart metric_part(std::string_view metric) {
+  for (const auto& [part, ending] : kParts) {
+    if (metric.ends_with(ending)) return part;
+  }
+  return MetricPart::whole;
 }
 
 bool is_known_metric(std::string_view metric) { return &metric_kind(metric) != &kUnknown; }

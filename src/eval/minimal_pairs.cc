@@ -190,8 +190,14 @@ std::vector<Paradigm> read_blimp(const fs::path& folder) {
   return paradigms;
 }
 
-double rounding_of(const std::string& precision) {
-  return precision == "bfloat16" ? 0x1p-8 : 0x1p-20;
+double rounding_of(Precision precision) {
+  switch (precision) {
+    case Precision::float32:
+      return 0x1p-20;
+    case Precision::bfloat16:
+      break;
+  }
+  return 0x1p-8;
 }
 
 double ParadigmResult::accuracy() const {

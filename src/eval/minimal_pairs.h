@@ -45,7 +45,7 @@ enum class SentenceScore {
 /// How far two scores of a pair may lie apart, as a share of the larger one, and still be one score
 /// but for the rounding of the precision that computed them: 16 units of float32's last place, one
 /// of bfloat16's (sums are in float32 there too).
-double rounding_of(const std::string& precision);
+double rounding_of(Precision precision);
 
 struct ParadigmResult {
   std::string name, phenomenon;

@@ -1,42 +1,33 @@
 // The list of evaluation suites: what `ssa eval --suite` and an experiment's `evaluations` choose
-// from. How each is run stands in src/cli/eval_*.cc.
+// from. Their options stand in eval/options.h; how each kind is run, in src/cli/eval_*.cc.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <string_view>
+
+#include "eval/options.h"
 
 namespace ssa {
 
 struct SuiteInfo {
   const char* name;
   const char* help;   ///< a few words
+  SuiteKind kind;     ///< says which options it has
   const char* tasks;  ///< what the names of its runs' tasks begin with
   const char* data;   ///< its files, below the folder of find_data; null: none that it needs
-  std::array<std::string_view, 5> options;  ///< keys of [evaluation] that are its flags
 
   bool is_for(std::string_view task) const { return task.starts_with(tasks); }
-  bool takes(std::string_view option) const {
-    return std::ranges::find(options, option) != options.end();
-  }
 };
 
 inline constexpr SuiteInfo kSuites[] = {
-    {"icl-shift",
-     "in-context tasks under shifts",
-     "icl-",
-     nullptr,
-     {"grid", "sequences", "data_seed", "sampler", "huge_position"}},
-    {"ppl", "perplexity of texts", "lm", nullptr, {"precision", "texts", "lengths", "stride"}},
-    {"zero-shot", "multiple-choice tasks", "lm", nullptr, {"precision", "tasks", "items"}},
-    {"zorro",
-     "Zorro by the mean cross-entropy of whole sentences",
-     "mlm",
-     "zorro/sentences",
-     {"precision"}},
-    {"zorro-mlm", "Zorro by pseudo-log-likelihood", "mlm", "zorro/sentences", {"precision"}},
-    {"blimp", "BLiMP by log-likelihood", "lm", "tasks/blimp", {"precision"}},
-    {"blimp-mlm", "BLiMP by pseudo-log-likelihood", "mlm", "tasks/blimp", {"precision"}},
+    {"icl-shift", "in-context tasks under shifts", SuiteKind::icl_shift, "icl-", nullptr},
+    {"ppl", "perplexity of texts", SuiteKind::perplexity, "lm", nullptr},
+    {"zero-shot", "multiple-choice tasks", SuiteKind::choices, "lm", nullptr},
+    {"zorro", "Zorro by the mean cross-entropy of whole sentences", SuiteKind::minimal_pairs, "mlm",
+     "zorro/sentences"},
+    {"zorro-mlm", "Zorro by pseudo-log-likelihood", SuiteKind::minimal_pairs, "mlm",
+     "zorro/sentences"},
+    {"blimp", "BLiMP by log-likelihood", SuiteKind::minimal_pairs, "lm", "tasks/blimp"},
+    {"blimp-mlm", "BLiMP by pseudo-log-likelihood", SuiteKind::minimal_pairs, "mlm", "tasks/blimp"},
 };
 
 /// The suite of that name, or null.

@@ -11,6 +11,7 @@
 #include "config/toml.h"
 #include "eval/icl_shift.h"
 #include "eval/metric_kind.h"
+#include "eval/options.h"
 #include "eval/suites.h"
 
 namespace ssa {
@@ -218,15 +219,14 @@ std::vector<EndpointConfig> read_endpoints(toml::table& table, const std::vector
   return endpoints;
 }
 
-/// What [evaluation] gives, its keys and types checked.
+/// What [evaluation] gives, checked.
 Json read_evaluation(toml::table& table, const std::string& file) {
   Json given = Json::object();
   toml::node* node = table.get("evaluation");
   if (node == nullptr) return given;
-  EvaluationConfig values;
   for (const auto& [key, value] : as_table(*node, "evaluation", file)) {
-    read_field(values, key.str(), value, file);
-    given[std::string(key)] = toml_to_json(value, place(file, value));
+    const std::string origin = place(file, value);
+    given.update(checked_options({{std::string(key), toml_to_json(value, origin)}}, origin));
   }
   return given;
 }
@@ -244,24 +244,19 @@ void check_evaluation(const Experiment& experiment) {
   }
   for (const auto& [key, value] : given.items()) {
     const auto& suites = experiment.settings.evaluations;
-    if (std::ranges::any_of(suites, [&](const auto& s) { return find_suite(s)->takes(key); })) {
-      continue;
-    }
+    const auto has = [&, &name = key](const auto& s) { return takes(find_suite(s)->kind, name); };
+    if (std::ranges::any_of(suites, has)) continue;
     refuse(fmt::format("{}: evaluation.{} does not belong to {}", experiment.file.string(), key,
                        fmt::join(suites, ", ")));
   }
   if (!experiment.measures_shifts()) return;
   try {
-    IclShiftOptions options;
-    options.grid = given.value("grid", options.grid);
-    options.sequences = given.value("sequences", options.sequences);
-    options.huge_position = given.value("huge_position", options.huge_position);
-    if (given.contains("sampler"))
-      options.sampler = choice_named<IclSampler>("sampler", given.at("sampler"));
+    EvaluationOptions options;
+    for (const auto& [key, value] : given.items()) {
+      set_option(options, {"evaluation", key, value, experiment.file.string()});
+    }
     for (const Cell& cell : experiment.cells) {
-      const IclTask task = icl_task(cell.config.task.name);
-      options.sweep = icl_sweep(options.grid, task);
-      icl_shifts(task, options);
+      icl_shifts(icl_task(cell.config.task.name), options.icl_shift);
     }
   } catch (const std::invalid_argument& error) {
     refuse(fmt::format("{}: [evaluation]: {}", experiment.file.string(), error.what()));

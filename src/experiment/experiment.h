@@ -1,7 +1,7 @@
 // A comparison described by one TOML file: variants × scores × seeds × evaluations.
 //
 //   [experiment]            name, scores, seeds, evaluations, metrics, margin
-//   [evaluation]            options of the evaluations
+//   [evaluation]            options of the evaluations (eval/options.h)
 //   [model] [task] [train]  what every cell starts from: the keys of a training config
 //   [scores.LABEL]          keys for that score only; without model.score the label is the score
 //   [[variant]]             name, keys for that variant, optionally its own scores and seeds
@@ -87,50 +87,6 @@ struct EndpointConfig {
   }
 };
 
-/// Options of the evaluations; one that is not given is left to `ssa eval`.
-struct EvaluationConfig {
-  static constexpr std::string_view kSection = "evaluation";
-
-  std::string grid;
-  std::int64_t sequences = 0;
-  std::int64_t data_seed = 0;
-  std::string sampler;
-  std::int64_t huge_position = 0;
-  std::string precision;
-  std::string texts;
-  std::string lengths;
-  std::int64_t stride = 0;
-  std::string tasks;
-  std::int64_t items = 0;
-
-  template <class Visit>
-  static void fields(Visit&& visit) {
-    using C = EvaluationConfig;
-    visit(Field{.name = "grid", .help = "values of the shifts: reduced or full"}, &C::grid);
-    visit(Field{.name = "sequences", .help = "sequences of every shift", .least = 1},
-          &C::sequences);
-    visit(Field{.name = "data_seed",
-                .help = "the sequences of seed K come from data_seed + K",
-                .least = 0,
-                .most = 1e15},
-          &C::data_seed);
-    visit(Field{.name = "sampler", .help = "inputs of the quantifiers: balanced or plain"},
-          &C::sampler);
-    visit(Field{.name = "huge_position", .help = "position of the huge value, from 1", .least = 1},
-          &C::huge_position);
-    visit(Field{.name = "precision",
-                .help = "of models of text: float32 or bfloat16",
-                .choices = {"float32", "bfloat16"}},
-          &C::precision);
-    visit(Field{.name = "texts", .help = "files of ppl, separated by commas"}, &C::texts);
-    visit(Field{.name = "lengths", .help = "tokens that ppl reads at a time"}, &C::lengths);
-    visit(Field{.name = "stride", .help = "tokens by which ppl goes on", .least = 1}, &C::stride);
-    visit(Field{.name = "tasks", .help = "task files of zero-shot"}, &C::tasks);
-    visit(Field{.name = "items", .help = "first items of each task of zero-shot", .least = 1},
-          &C::items);
-  }
-};
-
 /// One training run. Its evaluations follow it.
 struct Cell {
   std::string variant, score;
@@ -146,7 +102,7 @@ struct Cell {
 struct Experiment {
   std::filesystem::path file;
   ExperimentConfig settings;
-  Json evaluation;  ///< [evaluation], as `ssa eval` flags: {"sequences": 6400, …}
+  Json evaluation;  ///< [evaluation], checked (eval/options.h): {"sequences": 6400, …}
   std::vector<std::string> variants;  ///< in the order of the file
   std::vector<Cell> cells;            ///< seeds outermost: early results are whole comparisons
   std::vector<EndpointConfig> endpoints;

@@ -96,15 +96,21 @@ const Json& counts(const Json& values, const Json& metrics, const std::string& o
 std::int64_t chances(const std::string& key, const Json& options) {
   if (metric_kind(key).scale != Scale::log_odds) return 0;
   const std::int64_t sequences = options.value("sequences", IclShiftOptions().sequences);
-  const std::string_view name = metric_name(key);
-  if (name.starts_with("sequence-")) return sequences;
+  if (metric_kind(key).name == "sequence-wrong") return sequences;
   const std::size_t first = key.find('/'), last = key.rfind('/');
   if (first == std::string::npos || first == last) return 0;
   const std::int64_t points = std::atoll(key.substr(first + 1, last - first - 1).c_str());
   const std::int64_t huge = options.value("huge_position", IclShiftOptions().huge_position);
-  if (name.ends_with("-before")) return sequences * (huge - 1);
-  if (name.ends_with("-at")) return sequences;
-  if (name.ends_with("-after")) return sequences * (points - huge);
+  switch (metric_part(key)) {
+    case MetricPart::before:
+      return sequences * (huge - 1);
+    case MetricPart::at:
+      return sequences;
+    case MetricPart::after:
+      return sequences * (points - huge);
+    case MetricPart::whole:
+      break;
+  }
   return sequences * points;
 }
 

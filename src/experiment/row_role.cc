@@ -44,14 +44,14 @@ std::vector<std::string> originals(const std::string& metric, const CellResult& 
     return {};
   }
   std::vector<std::string> found;
-  if (shift == "huge" && metric.ends_with("-before")) {
+  if (shift == "huge" && metric_part(metric) == MetricPart::before) {
     for (const auto& [other, unused] : result.metrics.items()) {
       if (other == metric) break;
       const ShiftKey parts = shift_key(other);
       if (parts.shift == shift && parts.rest == rest) found.push_back(other);
     }
   }
-  if (shift == "huge" && rest.ends_with("/sequence-wrong-at")) {
+  if (shift == "huge" && metric_name(rest) == "sequence-wrong-at") {
     const std::string points = rest.substr(0, rest.find('/'));
     found.push_back(fmt::format("{}={}/{}/wrong-at", shift, value, points));
   }
@@ -90,7 +90,7 @@ bool is_control(const std::string& metric, const CellResult& result) {
   const auto [shift, value, rest] = shift_key(metric);
   if (shift == "training") return true;
   if (result.evaluation != "icl-shift") return false;
-  if (shift == "none" || metric.ends_with("-before")) return true;
+  if (shift == "none" || metric_part(metric) == MetricPart::before) return true;
   if (shift != "length") return false;
   std::int64_t points = 0;
   std::from_chars(value.data(), value.data() + value.size(), points);

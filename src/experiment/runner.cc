@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <thread>
@@ -98,12 +99,9 @@ class ExperimentRun {
     if (holds_run(run)) active.commands.back().push_back("--resume");
     for (const std::string& evaluation : work.evaluations) {
       std::vector<std::string> command = {program, "eval", run, "--suite", evaluation};
-      const Json options = evaluation_options(experiment_, cell);
-      for (const auto& [key, value] : options.items()) {
-        if (!find_suite(evaluation)->takes(key)) continue;
-        const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-        command.insert(command.end(), {flag_name(key), text});
-      }
+      std::ranges::copy(
+          option_flags(evaluation_options(experiment_, cell), find_suite(evaluation)->kind),
+          std::back_inserter(command));
       active.commands.push_back(std::move(command));
     }
     start(std::move(active));
@@ -303,7 +301,7 @@ void check_unchanged(const Experiment& experiment, const std::vector<CellResult>
     if (!change.empty()) refuse(file, *cell, change);
     Json wanted = evaluation_options(experiment, *cell);
     if (shares_test_sequences(result)) wanted.erase("data_seed");
-    const std::string option = first_difference(result.options, wanted);
+    const std::string option = first_difference(checked_options(result.options, file), wanted);
     if (!option.empty()) {
       throw std::runtime_error(fmt::format(
           "{}: {} was evaluated with evaluation.{} in {}: use another --out, or delete {} to "

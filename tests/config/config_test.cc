@@ -435,6 +435,32 @@ TEST(Flags, TextBecomesAValueOfTheFieldsType) {
   EXPECT_EQ(parse_text(std::vector<double>(), ""), Json::array());
   EXPECT_EQ(parse_text(std::vector<double>(), "1.5,"), Json({1.5, ""}));
   EXPECT_EQ(parse_text(std::vector<std::string>(), "n,b"), Json({"n", "b"}));
+  EXPECT_EQ(parse_text(std::vector<std::int64_t>(), "1,2.5"), Json({1, "2.5"}));
+}
+
+TEST(Flags, ValuesBecomeTextThatParsesToThem) {
+  const auto survives = [](auto value) {
+    EXPECT_EQ(parse_text(value, flag_text(Json(value))), Json(value)) << Json(value);
+  };
+  survives(std::int64_t{-3});
+  survives(1e-4);
+  survives(std::string("a b"));
+  survives(std::vector<std::int64_t>{256, 512});
+  survives(std::vector<double>{-7.5, 1e30});
+  survives(std::vector<std::string>{"n", "b"});
+  survives(IclSampler::plain);
+}
+
+TEST(Config, ANoneIsNullAndAnEmptyText) {
+  std::optional<IclSampler> sampler = IclSampler::plain;
+  const Field field{.name = "sampler", .help = ""};
+  assign(sampler, field, {"s", "sampler", Json(), "here"});
+  EXPECT_FALSE(sampler);
+  EXPECT_EQ(Json(sampler), Json());
+  EXPECT_EQ(flag_text(Json(sampler)), "");
+  assign(sampler, field, {"s", "sampler", "balanced", "here"});
+  EXPECT_EQ(Json(sampler), "balanced");
+  EXPECT_THROW(assign(sampler, field, {"s", "sampler", "b", "here"}), std::invalid_argument);
 }
 
 TEST(NearestName, IsTheOneOfSmallestEditDistance) {

@@ -45,9 +45,8 @@ class KnownModel : public test::FakeModel {
   bool recording_ = false;
 };
 
-IclShiftOptions small_options(IclTask task, std::int64_t sequences = 70) {
+IclShiftOptions small_options(std::int64_t sequences = 70) {
   IclShiftOptions options;
-  options.sweep = icl_sweep("reduced", task);
   options.sequences = sequences;
   return options;
 }
@@ -80,7 +79,7 @@ void expect_same(const std::vector<IclShiftResult>& results, const std::string& 
 
 TEST(IclShift, AConstantModelIsSeenToBeConstant) {
   // With plain N(0,1) inputs the constant −1 is the more frequent answer of `every` in each shift.
-  IclShiftOptions options = small_options(IclTask::every);
+  IclShiftOptions options = small_options();
   options.sampler = IclSampler::plain;
   KnownModel model(always_false);
   const auto results = evaluate_icl_shifts(model, 512, IclTask::every, options);
@@ -94,8 +93,7 @@ TEST(IclShift, AConstantModelIsSeenToBeConstant) {
 
 TEST(IclShift, APerfectModelIsNeverWrong) {
   KnownModel model(every_so_far);
-  for (const auto& result :
-       evaluate_icl_shifts(model, 512, IclTask::every, small_options(IclTask::every))) {
+  for (const auto& result : evaluate_icl_shifts(model, 512, IclTask::every, small_options())) {
     for (const Figure& figure : result.predictors[0].figures) {
       EXPECT_EQ(figure.mean, 0) << result.shift.name << " " << figure.metric;
       EXPECT_EQ(figure.standard_error, 0);
@@ -108,7 +106,7 @@ TEST(IclShift, APlantedValueIsSeenByTheModelAndAnswered) {
   KnownModel model([](const torch::Tensor& x, const torch::Tensor& y) {
     return torch::where(x.abs() >= 10, -y, y).contiguous();
   });
-  IclShiftOptions options = small_options(IclTask::some);
+  IclShiftOptions options = small_options();
   options.huge_position = 7;
   const auto results = evaluate_icl_shifts(model, 512, IclTask::some, options);
   std::int64_t planted = 0;
@@ -131,20 +129,18 @@ TEST(IclShift, APlantedValueIsSeenByTheModelAndAnswered) {
 
 TEST(IclShift, LeastSquaresAsAModelIsTheBaseline) {
   KnownModel model(least_squares);
-  const auto results =
-      evaluate_icl_shifts(model, 512, IclTask::linear, small_options(IclTask::linear));
+  const auto results = evaluate_icl_shifts(model, 512, IclTask::linear, small_options());
   expect_same(results, "least-squares", 1e-12);
   KnownModel neighbours(
       [](const torch::Tensor& x, const torch::Tensor& y) { return nearest_neighbours(x, y, 3); });
-  expect_same(evaluate_icl_shifts(neighbours, 512, IclTask::linear, small_options(IclTask::linear)),
-              "3-nearest", 1e-12);
+  expect_same(evaluate_icl_shifts(neighbours, 512, IclTask::linear, small_options()), "3-nearest",
+              1e-12);
 }
 
 TEST(IclShift, ShiftsScaleTheSameSequences) {
   KnownModel zero(
       [](const torch::Tensor& x, const torch::Tensor&) { return torch::zeros_like(x); });
-  const auto results =
-      evaluate_icl_shifts(zero, 512, IclTask::linear, small_options(IclTask::linear));
+  const auto results = evaluate_icl_shifts(zero, 512, IclTask::linear, small_options());
   double unshifted = 0;
   for (const IclShiftResult& result : results) {
     const Figure& squared = result.predictors[0].figures[0];
@@ -160,7 +156,7 @@ TEST(IclShift, ShiftsScaleTheSameSequences) {
 
 TEST(IclShift, EqualSettingsAreRunOnceAndBatchesStaySmall) {
   KnownModel model(least_squares);
-  IclShiftOptions options = small_options(IclTask::linear, 8);
+  IclShiftOptions options = small_options(8);
   evaluate_icl_shifts(model, 512, IclTask::linear, options);
   std::set<std::string> settings;
   std::int64_t with_attention = 0;
@@ -179,7 +175,7 @@ TEST(IclShift, EqualSettingsAreRunOnceAndBatchesStaySmall) {
 }
 
 TEST(IclShift, MoreSequencesKeepTheFirst) {
-  const IclShiftOptions options = small_options(IclTask::every, 5);
+  const IclShiftOptions options = small_options(5);
   KnownModel model(always_false);
   const auto few = evaluate_icl_shifts(model, 512, IclTask::every, options);
   const auto again = evaluate_icl_shifts(model, 512, IclTask::every, options);
@@ -194,7 +190,7 @@ TEST(IclShift, MoreSequencesKeepTheFirst) {
 
 TEST(IclShift, LongerThanTheModelReadsIsSkippedAndSaid) {
   KnownModel model(every_so_far);
-  const IclShiftOptions options = small_options(IclTask::every, 4);
+  const IclShiftOptions options = small_options(4);
   const auto results = evaluate_icl_shifts(model, 160, IclTask::every, options);
   const Json file = to_json(IclTask::every, options, results);
   ASSERT_EQ(file["skipped"].size(), 1u);
@@ -206,7 +202,7 @@ TEST(IclShift, LongerThanTheModelReadsIsSkippedAndSaid) {
 
 TEST(IclShift, TheFileSaysWhatWasMeasured) {
   KnownModel model(least_squares);
-  const IclShiftOptions options = small_options(IclTask::linear, 3);
+  const IclShiftOptions options = small_options(3);
   const Json file =
       to_json(IclTask::linear, options, evaluate_icl_shifts(model, 512, IclTask::linear, options));
   EXPECT_EQ(file["sequences"], 3);
@@ -235,7 +231,7 @@ TEST(IclShift, TheFileSaysWhatWasMeasured) {
     EXPECT_EQ(entry.contains("mass_on_huge"), entry["shift"] == "huge");
   }
 
-  const IclShiftOptions quantifier = small_options(IclTask::every, 200);
+  const IclShiftOptions quantifier = small_options(200);
   KnownModel constant(always_false);
   const Json other = to_json(IclTask::every, quantifier,
                              evaluate_icl_shifts(constant, 512, IclTask::every, quantifier));
@@ -249,19 +245,27 @@ TEST(IclShift, TheFileSaysWhatWasMeasured) {
 }
 
 TEST(IclShift, FullSweepHoldsThePapersValues) {
-  const IclSweep quantifier = icl_sweep("full", IclTask::every);
+  const IclShiftOptions full = {.grid = ShiftGrid::full};
+  const IclSweep quantifier = icl_sweep(IclTask::every, full);
   EXPECT_EQ(quantifier.lengths, (std::vector<std::int64_t>{41, 50, 80, 120, 200}));
   EXPECT_EQ(quantifier.sigmas.size(), 40u);
   EXPECT_EQ(quantifier.sigmas.back(), 40);
-  const IclSweep linear = icl_sweep("full", IclTask::linear);
+  const IclSweep linear = icl_sweep(IclTask::linear, full);
   EXPECT_EQ(linear.sigmas.size(), 10u);
   EXPECT_EQ(linear.coefficients.size(), 10u);
-  EXPECT_THROW(icl_sweep("complete", IclTask::every), std::invalid_argument);
+}
+
+TEST(IclShift, GivenListsStandInThePlaceOfTheGrids) {
+  const IclShiftOptions given = {.length = {50}, .huge = {7}};
+  const IclSweep sweep = icl_sweep(IclTask::every, given);
+  EXPECT_EQ(sweep.lengths, given.length);
+  EXPECT_EQ(sweep.huge, given.huge);
+  EXPECT_EQ(sweep.sigmas.size(), 5u);
 }
 
 TEST(IclShift, BadOptionsAreNamed) {
   const auto message = [](auto change) -> std::string {
-    IclShiftOptions options = small_options(IclTask::linear);
+    IclShiftOptions options = small_options();
     change(options);
     try {
       icl_shifts(IclTask::linear, options);
@@ -271,21 +275,21 @@ TEST(IclShift, BadOptionsAreNamed) {
     return "";
   };
   EXPECT_EQ(message([](IclShiftOptions&) {}), "");
-  EXPECT_EQ(message([](auto& o) { o.sequences = 0; }), "--sequences 0: must be at least 1");
-  EXPECT_EQ(message([](auto& o) { o.data_seed = -1; }), "--data-seed -1: must be at least 0");
-  EXPECT_EQ(message([](auto& o) { o.huge_position = 41; }),
-            "--huge-position 41: must be from 1 to 40");
-  EXPECT_EQ(message([](auto& o) {
-              o.sweep.sigmas = {1, -1};
-            }),
-            "--sigma -1: must be a standard deviation above 0");
-  EXPECT_EQ(message([](auto& o) { o.sweep.coefficients = {NAN}; }),
-            "--coefficients nan: must be a standard deviation above 0");
-  EXPECT_EQ(message([](auto& o) { o.sweep.lengths = {0}; }),
-            "--length 0: must be a number of points of at least 1");
-  EXPECT_EQ(message([](auto& o) { o.sweep.huge = {0}; }),
-            "--huge 0: must be a number other than 0");
-  EXPECT_EQ(message([](auto& o) { o.sweep.huge = {5, -5, 5}; }), "--huge 5: stands twice");
+  const auto expect = [&](auto change, const std::string& said) {
+    EXPECT_TRUE(message(change).find(said) != std::string::npos) << message(change);
+  };
+  expect([](auto& o) { o.sequences = 0; }, "evaluation.sequences = 0: expected an integer of at");
+  expect([](auto& o) { o.data_seed = -1; }, "evaluation.data_seed = -1: expected an integer of at");
+  expect([](auto& o) { o.huge_position = 41; }, "of at least 1 and of at most 40");
+  expect(
+      [](auto& o) {
+        o.sigma = {1, -1};
+      },
+      "evaluation.sigma = [1.0,-1.0]: expected a list of finite numbers above 0");
+  expect([](auto& o) { o.coefficients = {NAN}; }, "evaluation.coefficients");
+  expect([](auto& o) { o.length = {0}; }, "evaluation.length = [0]: expected a list of integers");
+  EXPECT_EQ(message([](auto& o) { o.huge = {0}; }), "--huge 0: must be a number other than 0");
+  EXPECT_EQ(message([](auto& o) { o.huge = {5, -5, 5}; }), "--huge 5: stands twice");
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ class MinimalPairs : public testing::Test {
                                        std::int64_t max_positions = 100) {
     FixedModel model(logits);
     auto results = evaluate_minimal_pairs(model, *tokenizer_, max_positions, paradigms, score,
-                                          rounding_of("float32"));
+                                          rounding_of(Precision::float32));
     asked_ = model.asked_;
     read_ = model.read_;
     return results;
@@ -138,8 +138,8 @@ TEST_F(MinimalPairs, PairsWithinRoundingAreCountedAndBoundTheAccuracy) {
   };
   const std::vector<Paradigm> paradigms = {
       {"a-one", "a", {{"a", "b"}, {"b", "c"}, {"b", "e"}, {"b", "d"}, {"b", "a"}}}};
-  const auto result =
-      evaluate_minimal_pairs(paradigms, scores_of, /*lower_wins=*/true, rounding_of("float32"))[0];
+  const auto result = evaluate_minimal_pairs(paradigms, scores_of, /*lower_wins=*/true,
+                                             rounding_of(Precision::float32))[0];
   EXPECT_EQ(result.close, 3);
   EXPECT_EQ(result.accuracy(), 50.0);
   EXPECT_EQ(result.least_accuracy(), 20.0);

@@ -164,6 +164,10 @@ def test_own_values_and_full_grid(ssa, run):
     ssa("eval", folder, "--sequences", 1, "--grid", "full", "--length", 41, "--huge", "-7.5")
     record = read(folder)
     assert record["grid"] == "full"
+    assert record["options"] == {
+        "sequences": 1, "data_seed": 1234, "grid": "full", "sampler": None, "huge_position": 11, "length": [41],
+        "sigma": [], "coefficients": [], "huge": [-7.5],
+    }  # fmt: skip
     assert record["sweep"]["huge"] == [-7.5] and record["sweep"]["sigma"] == list(range(1, 41))
     model = figures(record)
     assert ("huge", "-7.5", "wrong-after") in model
@@ -174,19 +178,31 @@ def test_own_values_and_full_grid(ssa, run):
     ("arguments", "code", "message"),
     [
         (["--suite", "icl"], FAILURE, "--suite icl: no such suite for a model of icl-every; there is icl-shift"),
-        (["--sequences", 0], USAGE, "--sequences: 0: expected a whole number from 1 to 1000000000"),
+        (
+            ["--sequences", 0],
+            USAGE,
+            "--sequences: evaluation.sequences = 0: expected an integer of at least 1 and of at most 1000000000",
+        ),
         (["--sequences", "many"], USAGE, "--sequences"),
-        (["--sigma", -1], FAILURE, "--sigma -1: must be a standard deviation above 0"),
-        (["--sigma", "1,0"], FAILURE, "--sigma 0: must be a standard deviation above 0"),
+        (["--sigma", -1], USAGE, "--sigma: evaluation.sigma = [-1.0]: expected a list of finite numbers above 0"),
+        (["--sigma", "1,0"], USAGE, "--sigma: evaluation.sigma = [1.0,0.0]: expected a list of finite numbers above 0"),
         (["--sigma", "2,2"], FAILURE, "--sigma 2: stands twice"),
-        (["--length", 0], USAGE, "--length: 0: expected a whole number from 1 to 1000000"),
+        (
+            ["--length", 0],
+            USAGE,
+            "--length: evaluation.length = [0]: expected a list of integers of at least 1 and of at most 1000000",
+        ),
         (["--huge", 0], FAILURE, "--huge 0: must be a number other than 0"),
-        (["--huge", "nan"], FAILURE, "--huge nan: must be a number other than 0"),
-        (["--huge-position", 41], FAILURE, "--huge-position 41: must be from 1 to 40"),
+        (["--huge", "nan"], USAGE, "--huge: evaluation.huge"),
+        (
+            ["--huge-position", 41],
+            USAGE,
+            "--huge-position: evaluation.huge_position = 41: expected an integer of at least 1 and of at most 40",
+        ),
         (["--coefficients", 2], FAILURE, "--coefficients: only icl-linear has coefficients"),
-        (["--grid", "fine"], FAILURE, "--grid fine: must be reduced or full"),
-        (["--sampler", "uniform"], FAILURE, '--sampler = "uniform": expected one of balanced, plain'),
-        (["--data-seed", -1], USAGE, "--data-seed: -1: expected a whole number from 0 to"),
+        (["--grid", "fine"], USAGE, '--grid: evaluation.grid = "fine": expected one of reduced, full'),
+        (["--sampler", "uniform"], USAGE, '--sampler: evaluation.sampler = "uniform": expected one of balanced, plain'),
+        (["--data-seed", -1], USAGE, "--data-seed: evaluation.data_seed = -1: expected an integer of at least 0"),
         (["--data-seed", "x"], USAGE, "--data-seed"),
         (["--checkpoint", 4], FAILURE, "4"),
         (["--seed", 4], USAGE, "unknown argument --seed"),

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from .centres import centre
 from .evaluations import MODEL, Condition, Item
 from .figures import by_score, value_axis
+from .metrics import place
 from .names import condition_order, group_title, primary, setting
 from .page import Page, legend, panels
 from .panel import Panel, metric_axis, palette
@@ -32,7 +33,7 @@ def _tests(cells: list[Cell]) -> list[Condition | Item]:
             wanted = key.metric == "perplexity" or key.is_average
             if wanted:
                 chosen[f"{key.suite}/{key.name}"] = key
-        elif primary(key.metric) and not key.metric.endswith("-before"):
+        elif primary(key.metric) and place(key.metric) != "-before":
             chosen[group_title(key)] = key  # the last of a group has its largest value
     return list(chosen.values())
 

@@ -1,4 +1,7 @@
-"""Every metric that the report knows: its words, its axis, which direction is better, on which scale it is compared."""
+"""Every metric that the report knows: its words, its axis, which direction is better, on which scale it is compared.
+
+Direction, scale and which are primary are those of src/eval/metric_kind.cc; a test holds the two lists together.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ class Metric:
     axis: str = ""  # title of an axis, where it is not the words
     bounds: tuple[float | None, float | None] = (None, None)  # of a linear axis, in the file's unit
     fixed: bool = False  # whether a linear axis always shows all of its bounds
+    primary: bool = False  # the one of its in-context task that figures show
 
     @property
     def log_axis(self) -> bool:
@@ -38,10 +42,10 @@ def _percent(words: str) -> Metric:
 
 
 METRICS = {
-    "wrong": _share("wrong positions"),
+    "wrong": _share("wrong positions", primary=True),
     "sequence-wrong": _share("sequences with any wrong sign", axis="wrong sequences"),
     "squared-error": Metric("squared error", LOWER, LOG),
-    "relative-error": Metric("relative squared error", LOWER, LOG),
+    "relative-error": Metric("relative squared error", LOWER, LOG, primary=True),
     "mass-on-huge": Metric(
         "attention mass on the huge token", "", PLAIN, 100, " %", "mass on the huge token", (0, 1), fixed=True
     ),
@@ -50,14 +54,17 @@ METRICS = {
     "wrong-tokens": _share("wrong tokens"),
     "accuracy": _percent("accuracy"),
     "perplexity": Metric("perplexity", LOWER, LOG),
+    "rare-perplexity": Metric("perplexity of the rarest tokens", LOWER, LOG),
     "word-perplexity": Metric("perplexity of words", LOWER, LOG),
-    "bits-per-byte": Metric("bits per byte", LOWER, PLAIN),
+    "bits-per-byte": Metric("bits per byte", LOWER, LOG),
     "acc": _percent("accuracy"),
     "acc_norm": _percent("accuracy by character"),
     "acc_bytes": _percent("accuracy by byte"),
     "em": _percent("exact match"),
     "f1": _percent("F1"),
-    "loss": Metric("loss", LOWER, LOG),
+    "loss": Metric("loss", LOWER, PLAIN),
+    "validation-loss": Metric("validation loss", LOWER, PLAIN),
+    "milliseconds-per-step": Metric("milliseconds per step", "", LOG),
 }
 STATISTICS = ("mass-on-huge", "entropy", "p-max")  # of attention
 PLACES = {"-before": "before the huge value", "-at": "at the huge value", "-after": "after the huge value"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .evaluations import Condition, Item
-from .metrics import PLACES, STATISTICS, base_metric, metric_of, place
+from .metrics import PLACES, STATISTICS, metric_of, place
 
 REFERENCE = "softmax"
 SHIFT_TITLES = {
@@ -39,12 +39,11 @@ _SHORT_TITLES = {
 PUBLISHED_WORDS = "published (full corpus, for orientation)"
 _SHIFT_ORDER = list(SHIFT_TITLES)
 _SUITE_ORDER = list(SUITE_TITLES)
-_PRIMARY = ("wrong", "relative-error")
 
 
 def primary(metric: str) -> bool:
     """Whether a metric is the one of its in-context task that figures show."""
-    return base_metric(metric) in _PRIMARY
+    return metric_of(metric).primary
 
 
 def shift_title(shift: str) -> str:
@@ -120,7 +119,7 @@ def condition_order(condition: Condition | Item):
         position,
         shift,
         list(PLACES).index(suffix) if suffix in PLACES else -1,
-        base_metric(condition.metric) not in _PRIMARY,
+        not primary(condition.metric),
         condition.metric,
         condition.value,
         condition.points,

@@ -10,7 +10,7 @@ from . import figures
 from .centres import centre
 from .comparison import Effects
 from .evaluations import MODEL, Condition, Item
-from .metrics import PLACES, metric_of
+from .metrics import PLACES, metric_of, place
 from .names import REFERENCE, condition_order, order_scores, primary, setting, shift_title, signed
 from .page import Page, legend, panels, table
 from .panel import Axis, layer_colour, metric_axis, palette
@@ -262,7 +262,7 @@ def huge_section(study: Study, found: Effects, page: Page) -> None:
         tested = _conditions(cells, "huge")
         drawn = []
         for suffix, words in PLACES.items():
-            conditions = [c for c in tested if c.metric.endswith(suffix)]
+            conditions = [c for c in tested if place(c.metric) == suffix]
             if conditions:
                 drawn += _drawn(study, page, f"huge-{i}{suffix}", words.capitalize(), cells, "huge", conditions, found)
         shown += tested

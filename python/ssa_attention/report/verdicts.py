@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .evaluations import MODEL, Condition, Item
 from .metrics import HIGHER, LOWER, STATISTICS, metric_of, place
-from .names import REFERENCE, order_scores
+from .names import REFERENCE, order_scores, primary
 from .reading import Cell, Study
 from .statistics import PLAIN, count, mean_and_half_width, plain, to_scale
 
@@ -169,7 +169,7 @@ def _compared(condition: Condition | Item) -> bool:
         shown = {"ppl": "perplexity", "zero-shot": "acc"}.get(condition.suite)
         return condition.metric == shown if shown else condition.is_average or condition.is_phenomenon
     repeated = condition.value == (1.0,) and condition.shift != "huge" or place(condition.metric) == "-before"
-    return condition.metric.startswith(("wrong", "relative-error")) and condition.shift != "none" and not repeated
+    return primary(condition.metric) and condition.shift != "none" and not repeated
 
 
 def effects(study: Study) -> list[Effect]:
