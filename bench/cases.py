@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
+import formula
 import ssa_attention
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -121,14 +121,10 @@ def eager_ssa(p: Problem):
     group = p.query.shape[1] // p.key.shape[1]
     key, value = p.key.repeat_interleave(group, 1), p.value.repeat_interleave(group, 1)
     scores = (p.query @ key.transpose(2, 3)).float() * p.query.shape[3] ** -0.5
-    phi = scores.sign() * p.n.view(-1, 1, 1) * torch.log1p(p.b.view(-1, 1, 1) * scores.abs())
-    if p.causal:
-        hidden = torch.ones(phi.shape[2:], dtype=torch.bool).triu(1)
-        phi = phi.masked_fill(hidden, -math.inf)
+    hidden = [formula.future(scores)] if p.causal else []
     if p.mask is not None:
-        phi = phi.masked_fill(~p.mask, -math.inf)
-    weights = torch.dropout(torch.softmax(phi, -1), p.dropout, train=p.dropout > 0)
-    return weights.to(value.dtype) @ value
+        hidden.append(~p.mask)
+    return formula.attention(scores, value, p.n.view(-1, 1, 1), p.b.view(-1, 1, 1), hidden, p.dropout)
 
 
 def compiled(function):
@@ -137,24 +133,8 @@ def compiled(function):
 
 
 def flex_ssa():
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-
-    whole = torch.compile(flex_attention, dynamic=False)
-    masks = {}
-
-    def call(p: Problem):
-        def phi(score, batch, head, query, key):
-            return torch.sign(score) * 1.5 * torch.log1p(0.8 * torch.abs(score))
-
-        mask = None
-        if p.causal:
-            length = p.query.shape[2]
-            if length not in masks:
-                masks[length] = create_block_mask(lambda b, h, q, k: q >= k, None, None, length, length, "cpu")
-            mask = masks[length]
-        return whole(p.query, p.key, p.value, score_mod=phi, block_mask=mask)
-
-    return call
+    run = formula.flex(lambda score, batch, head, query, key: formula.phi(score, 1.5, 0.8), "cpu")
+    return lambda p: run(p.query, p.key, p.value, p.causal)
 
 
 def peers(case: Case) -> dict:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import statistics
 
+import formula
 import ssa_attention
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -17,22 +18,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 SHAPES = ((4, 16, 4096, 64), (4, 16, 4096, 128), (8, 12, 1024, 64))
 WANTED = {"SDPA flash softmax": 1.25, "FlexAttention SSA": 0.5}  # ours to theirs, forward and backward, bfloat16
-
-
-def flex_ssa(n: torch.Tensor, b: torch.Tensor):
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-
-    compiled = torch.compile(flex_attention)
-
-    def score_mod(score, batch, head, row, column):
-        return torch.sign(score) * n[head] * torch.log1p(b[head] * torch.abs(score))
-
-    def run(query, key, value):
-        length = query.shape[2]
-        mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, length, length, device="cuda")
-        return compiled(query, key, value, score_mod=score_mod, block_mask=mask)
-
-    return run
 
 
 def peers(heads: int):
@@ -50,11 +35,14 @@ def peers(heads: int):
 
         return run
 
+    fixed_n, fixed_b = n.detach(), b.detach()
     return {
         "SDPA flash softmax": softmax,
         "ours ssa": ours("fused"),
         "ours softmax": ours("fused", "softmax"),
-        "FlexAttention SSA": flex_ssa(n.detach(), b.detach()),
+        "FlexAttention SSA": formula.flex(
+            lambda score, batch, head, row, column: formula.phi(score, fixed_n[head], fixed_b[head]), "cuda"
+        ),
         "composed SSA": ours("composed"),
     }
 

@@ -22,6 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import formula
 import numpy as np
 import torch
 from program import SOURCE, parser_of, require_files, require_positive, spread
@@ -39,11 +40,8 @@ N, B = 1.5, 0.8
 
 def eager_ssa(module, query, key, value, attention_mask, scaling=None, dropout=0.0, **_):
     key, value = (x.repeat_interleave(module.num_key_value_groups, 1) for x in (key, value))
-    s = (query @ key.transpose(2, 3)) * scaling
-    phi = N * torch.sign(s) * torch.log1p(B * s.abs())
-    future = torch.ones(s.shape[-2:], dtype=torch.bool).triu(1)
-    weights = phi.masked_fill(future, -torch.inf).softmax(-1, dtype=torch.float32).to(value.dtype)
-    return (weights @ value).transpose(1, 2).contiguous(), None
+    scores = (query @ key.transpose(2, 3)) * scaling
+    return formula.attention(scores, value, N, B, [formula.future(scores)]).transpose(1, 2).contiguous(), None
 
 
 def hugging_face(options: argparse.Namespace) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from torch import Tensor, nn
 
 from .operator import Kernel, attention
-from .score_parameters import Parametrization, ScoreParameters, compute_type, keeping_precision
+from .score_parameters import Parametrisation, ScoreParameters, compute_type, keeping_precision
 
-__all__ = ["Attention", "Parametrization", "ScoreParameters", "SelfAttention"]
+__all__ = ["Attention", "Parametrisation", "ScoreParameters", "SelfAttention"]
 
 
 class Attention(nn.Module):
@@ -27,7 +27,7 @@ class Attention(nn.Module):
         score: str = "ssa",
         *,
         per_head: bool = True,
-        parametrization: Parametrization = "softplus",
+        parametrisation: Parametrisation = "softplus",
         initial: Mapping[str, float] | None = None,
         frozen: Collection[str] | None = None,
         window: int | None = None,
@@ -40,7 +40,7 @@ class Attention(nn.Module):
             heads,
             score,
             per_head=per_head,
-            parametrization=parametrization,
+            parametrisation=parametrisation,
             initial=initial,
             frozen=frozen,
         )
@@ -117,7 +117,7 @@ class SelfAttention(nn.Module):
         kv_heads: number of key and value heads (grouped heads); None: as many as query heads.
         causal: whether position i sees only positions up to i.
         bias: whether the projections have a bias.
-        score, per_head, parametrization, initial, frozen, window, alibi_slopes, dropout, kernel: as in
+        score, per_head, parametrisation, initial, frozen, window, alibi_slopes, dropout, kernel: as in
             `Attention`.
     """
 
@@ -131,7 +131,7 @@ class SelfAttention(nn.Module):
         bias: bool = True,
         score: str = "ssa",
         per_head: bool = True,
-        parametrization: Parametrization = "softplus",
+        parametrisation: Parametrisation = "softplus",
         initial: Mapping[str, float] | None = None,
         frozen: Collection[str] | None = None,
         window: int | None = None,
@@ -155,7 +155,7 @@ class SelfAttention(nn.Module):
             heads,
             score,
             per_head=per_head,
-            parametrization=parametrization,
+            parametrisation=parametrisation,
             initial=initial,
             frozen=frozen,
             window=window,

@@ -62,7 +62,7 @@ def scores() -> Mapping[str, ScoreInfo]:
     return _SCORES
 
 
-def _find_score(name: str) -> ScoreInfo:
+def find_score(name: str) -> ScoreInfo:
     if name not in _SCORES:
         raise ValueError(f"score {name!r} is unknown; known scores: {', '.join(_SCORES)}")
     return _SCORES[name]
@@ -75,7 +75,7 @@ def _resolve_params(
     query: Tensor,
 ) -> list[Tensor]:
     """The score's parameters as tensors in its order; where nothing is given, the initial values."""
-    info = _find_score(score)
+    info = find_score(score)
     names = [param.name for param in info.params]
     given = {name: value for name, value in named.items() if value is not None}
     if params is not None:

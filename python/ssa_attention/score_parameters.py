@@ -9,14 +9,14 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from .operator import ScoreInfo, ScoreParameter, _find_score
+from .operator import ScoreInfo, ScoreParameter, find_score
 
-Parametrization = Literal["softplus", "exp", "raw"]
+Parametrisation = Literal["softplus", "exp", "raw"]
 
 
-def lower_bound(param: ScoreParameter, parametrization: Parametrization) -> float:
-    """Effective values are above this under the parametrization; -inf: any number."""
-    if parametrization == "softplus":
+def lower_bound(param: ScoreParameter, parametrisation: Parametrisation) -> float:
+    """Effective values are above this under the parametrisation; -inf: any number."""
+    if parametrisation == "softplus":
         return max(param.above, param.module_lower)
     return param.above
 
@@ -36,14 +36,14 @@ _LEAST = {
 _LARGEST_EXPONENT = {torch.float32: 88.0, torch.float64: 709.0}  # whose exponentials are still finite
 
 
-def raw_weight(value: float, parametrization: Parametrization, param: ScoreParameter) -> float:
+def raw_weight(value: float, parametrisation: Parametrisation, param: ScoreParameter) -> float:
     """The raw number whose effective value is `value`. Raises ValueError for a value out of range."""
-    lower = lower_bound(param, parametrization)
+    lower = lower_bound(param, parametrisation)
     if not lower < value < math.inf:
-        raise ValueError(f"initial {param.name} must be > {lower:g} ({parametrization}), got {value:g}")
-    if parametrization == "raw" or param.module_lower == -math.inf:
+        raise ValueError(f"initial {param.name} must be > {lower:g} ({parametrisation}), got {value:g}")
+    if parametrisation == "raw" or param.module_lower == -math.inf:
         return value
-    if parametrization == "exp":
+    if parametrisation == "exp":
         return math.log(value)
     excess = value - param.module_lower
     # Inverse of softplus: log(exp(x) - 1), written so that a large x keeps its digits.
@@ -51,47 +51,47 @@ def raw_weight(value: float, parametrization: Parametrization, param: ScoreParam
 
 
 def initial_weights(
-    info: ScoreInfo, parametrization: Parametrization, initial: Mapping[str, float]
+    info: ScoreInfo, parametrisation: Parametrisation, initial: Mapping[str, float]
 ) -> dict[str, float]:
     """The raw number of every parameter of the score, by name, where `initial` or the score's own values begin.
-    Raises ValueError for an unknown parametrization and for a value out of range."""
-    if parametrization not in ("softplus", "exp", "raw"):
-        raise ValueError(f'parametrization must be "softplus", "exp" or "raw", got {parametrization!r}')
+    Raises ValueError for an unknown parametrisation and for a value out of range."""
+    if parametrisation not in ("softplus", "exp", "raw"):
+        raise ValueError(f'parametrisation must be "softplus", "exp" or "raw", got {parametrisation!r}')
     return {
-        param.name: raw_weight(float(initial.get(param.name, param.initial)), parametrization, param)
+        param.name: raw_weight(float(initial.get(param.name, param.initial)), parametrisation, param)
         for param in info.params
     }
 
 
-def effective_value(raw: Tensor, parametrization: Parametrization, param: ScoreParameter) -> Tensor:
+def effective_value(raw: Tensor, parametrisation: Parametrisation, param: ScoreParameter) -> Tensor:
     """What a raw weight (float32 or float64) stands for, in its type.
 
     softplus: lower + softplus(raw); exp: exp(raw); raw, and a parameter that may be any number: raw itself. The first
     two never leave the open interval by rounding (1 + softplus(-17) would be 1, exp(-110) 0 and exp(89) inf in
-    float32): the value is then the nearest one inside that derivatives stay finite at, with the parametrization's own gradient below, none above.
+    float32): the value is then the nearest one inside that derivatives stay finite at, with the parametrisation's own gradient below, none above.
     """
-    if param.module_lower == -math.inf or parametrization == "raw":
+    if param.module_lower == -math.inf or parametrisation == "raw":
         return raw
-    if parametrization == "softplus":
+    if parametrisation == "softplus":
         value = nn.functional.softplus(raw)
         if param.module_lower != 0:
             value = param.module_lower + value
     else:
         value = raw.clamp(max=_LARGEST_EXPONENT[raw.dtype]).exp()
-    lower = lower_bound(param, parametrization)
+    lower = lower_bound(param, parametrisation)
     least = _LEAST.get((lower, raw.dtype)) or _least_above(lower, raw.dtype)
     fixed = value.detach()
     return torch.where(fixed < least, least + (value - fixed), value)
 
 
 def effective_values(
-    owner: nn.Module, info: ScoreInfo, parametrization: Parametrization, dtype: torch.dtype | None = None
+    owner: nn.Module, info: ScoreInfo, parametrisation: Parametrisation, dtype: torch.dtype | None = None
 ) -> list[Tensor]:
     """What the raw weights score_NAME of a module stand for, in the operator's order. `dtype` (None: that of the raw
     weights) is the type they are computed in: a value rounded afterwards could reach the edge of its interval."""
     raws = [getattr(owner, f"score_{param.name}") for param in info.params]
     return [
-        effective_value(raw if dtype is None else raw.to(dtype), parametrization, param)
+        effective_value(raw if dtype is None else raw.to(dtype), parametrisation, param)
         for raw, param in zip(raws, info.params, strict=True)
     ]
 
@@ -131,7 +131,7 @@ class ScoreParameters(nn.Module):
         heads: number of query heads.
         score: a name from `ssa_attention.scores()`.
         per_head: one value per head, or one for the layer.
-        parametrization: "softplus", "exp" or "raw".
+        parametrisation: "softplus", "exp" or "raw".
         initial: effective values to start from, by parameter name (default: the score's own).
         frozen: names of parameters that are not trained; None: those the score's list does not train.
 
@@ -146,12 +146,12 @@ class ScoreParameters(nn.Module):
         score: str = "ssa",
         *,
         per_head: bool = True,
-        parametrization: Parametrization = "softplus",
+        parametrisation: Parametrisation = "softplus",
         initial: Mapping[str, float] | None = None,
         frozen: Collection[str] | None = None,
     ) -> None:
         super().__init__()
-        info = _find_score(score)
+        info = find_score(score)
         names = [param.name for param in info.params]
         if isinstance(frozen, str):
             frozen = [frozen]
@@ -159,9 +159,9 @@ class ScoreParameters(nn.Module):
             if unknown := [name for name in given if name not in names]:
                 raise ValueError(f"{argument}: score {score!r} has the parameters {names}, not {unknown}")
         self.score = score
-        self.parametrization: Parametrization = parametrization
+        self.parametrisation: Parametrisation = parametrisation
         self._info = info
-        weights = initial_weights(info, parametrization, initial or {})
+        weights = initial_weights(info, parametrisation, initial or {})
         for param in info.params:
             raw = torch.full((heads if per_head else 1,), weights[param.name], dtype=new_weight_type())
             trained = param.trained if frozen is None else param.name not in frozen
@@ -169,7 +169,7 @@ class ScoreParameters(nn.Module):
 
     def forward(self, dtype: torch.dtype | None = None) -> list[Tensor]:
         """The effective values, in `dtype` (float32 or float64), None: that of the raw ones."""
-        return effective_values(self, self._info, self.parametrization, dtype)
+        return effective_values(self, self._info, self.parametrisation, dtype)
 
     @torch.no_grad()
     def values(self) -> dict[str, Tensor]:
@@ -181,4 +181,4 @@ class ScoreParameters(nn.Module):
 
     def extra_repr(self) -> str:
         sizes = {p.name: getattr(self, f"score_{p.name}").numel() for p in self._info.params}
-        return f"score={self.score!r}, parametrization={self.parametrization!r}, sizes={sizes}"
+        return f"score={self.score!r}, parametrisation={self.parametrisation!r}, sizes={sizes}"

@@ -19,8 +19,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from .operator import _find_score
-from .score_parameters import Parametrization, lower_bound
+from .operator import find_score
+from .score_parameters import Parametrisation, lower_bound
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ _LIMITS: dict[str, SoftmaxLimit] = {
 
 def softmax_limit(score: str) -> SoftmaxLimit:
     """Raises ValueError for a score that has none."""
-    _find_score(score)
+    find_score(score)
     if score not in _LIMITS:
         raise ValueError(
             f"score {score!r} does not contain softmax as a limit of its parameters; those that do: "
@@ -126,7 +126,7 @@ def softmax_limits() -> Mapping[str, SoftmaxLimit]:
 
 
 def match(
-    score: str, size: float, strength: float = 0.0, parametrization: Parametrization = "softplus"
+    score: str, size: float, strength: float = 0.0, parametrisation: Parametrisation = "softplus"
 ) -> dict[str, float]:
     """The values at which the score departs from softmax by `strength` at a score of size `size`.
 
@@ -135,7 +135,7 @@ def match(
         size: S, >= 0; what of, `SoftmaxLimit.size` says.
         strength: the departure, >= 0, in the unit of scores (a weight changes by the factor e^strength there);
             0: as near to softmax as float32 keeps digits for.
-        parametrization: where its bounds end the path before the departure is reached, the values next to them.
+        parametrisation: where its bounds end the path before the departure is reached, the values next to them.
 
     Returns:
         Effective values by name, SSA's with n·b = 1.
@@ -149,7 +149,7 @@ def match(
             raise ValueError("ssmax is softmax at one number of keys only: strength must be 0")
         return {"sigma": 1 / max(size, math.log(2))}
     limit = softmax_limit(score)
-    low, high = limit.nearest(size), _furthest(score, size, limit, parametrization)
+    low, high = limit.nearest(size), _furthest(score, size, limit, parametrisation)
     if strength <= limit.departure(low, size):
         return limit.values(low, 1.0)
     if limit.departure(high, size) <= strength:
@@ -160,11 +160,11 @@ def match(
     return limit.values(high, 1.0)
 
 
-def _furthest(score: str, size: float, limit: SoftmaxLimit, parametrization: Parametrization) -> float:
+def _furthest(score: str, size: float, limit: SoftmaxLimit, parametrisation: Parametrisation) -> float:
     """The largest x of the path: SSA's n must stay above its bound."""
     if score == "ssa":
-        n = _find_score(score).params[0]
-        lower = lower_bound(n, parametrization)
+        n = find_score(score).params[0]
+        lower = lower_bound(n, parametrisation)
         return 1 / (lower + 0.01)
     if score == "temperature":
         return 0.99

@@ -1,10 +1,8 @@
 // A short name for the content of files, so that results say what they were measured on.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace ssa {
@@ -16,8 +14,5 @@ std::string hash_files(const std::vector<std::filesystem::path>& files);
 
 /// The same over the contents alone, of files whose names are the user's choice.
 std::string hash_contents(const std::vector<std::filesystem::path>& files);
-
-/// FNV-1a (64 bits) of a text, going on from `hash` where more than one makes the hash.
-std::uint64_t hash_text(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325);
 
 }  // namespace ssa

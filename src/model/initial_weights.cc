@@ -5,23 +5,17 @@
 #include <algorithm>
 #include <array>
 
+#include "config/fnv1a.h"
 #include "ssa/random.h"
 
 namespace ssa {
 namespace {
 
-/// FNV-1a (Fowler, Noll, Vo), 64 bits.
-std::uint64_t hash_of(const std::string& name) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
 /// parameter[4·block + i] = four(counter of the block)[i]
 template <class Four>
 void fill(torch::Tensor parameter, const std::string& name, const Four& four) {
   TORCH_CHECK(parameter.is_contiguous(), "parameter ", name, " is not contiguous");
-  const std::uint64_t hash = hash_of(name);
+  const std::uint64_t hash = fnv1a(name);
   const std::int64_t size = parameter.numel();
   const torch::NoGradGuard no_grad;
   AT_DISPATCH_FLOATING_TYPES(parameter.scalar_type(), "initial_weights", [&] {

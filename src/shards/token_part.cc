@@ -6,6 +6,7 @@
 #include <chrono>
 #include <vector>
 
+#include "config/fnv1a.h"
 #include "files/durable_files.h"
 #include "files/file_hash.h"
 #include "shards/shards_record.h"
@@ -51,7 +52,7 @@ class Side {
 }  // namespace
 
 bool is_held_out(std::string_view text, double share) {
-  std::uint64_t hash = hash_text(text);
+  std::uint64_t hash = fnv1a(text);
   // The high bits of FNV-1a hardly know the last letters: mix (Steele, Lea, Flood 2014,
   // SplitMix64).
   hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9;
@@ -62,7 +63,7 @@ bool is_held_out(std::string_view text, double share) {
 
 fs::path part_stem(const fs::path& folder, const fs::path& file) {
   const fs::path whole = fs::absolute(file).lexically_normal();
-  return folder / fmt::format("{}-{:016x}", file.filename().string(), hash_text(whole.string()));
+  return folder / fmt::format("{}-{:016x}", file.filename().string(), fnv1a(whole.string()));
 }
 
 bool is_input(const Json& entry, const fs::path& file) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "config/fnv1a.h"
 #include "files/durable_files.h"
 #include "model/hugging_face/architecture.h"
 #include "run/checkpoint_files.h"
@@ -38,9 +39,9 @@ constexpr const char* kIdentity = "checkpoint_id";
 /// of the weights and the step (FNV-1a over 8 bytes at a time), the same whenever they are.
 std::string identity_of(const std::vector<std::pair<std::string, torch::Tensor>>& weights,
                         std::int64_t step) {
-  std::uint64_t hash = 0xcbf29ce484222325 ^ static_cast<std::uint64_t>(step);
+  std::uint64_t hash = kFnvBasis ^ static_cast<std::uint64_t>(step);
   const auto add = [&hash](std::uint64_t word) {
-    hash = (hash ^ word) * 0x100000001b3;
+    hash = (hash ^ word) * kFnvPrime;
     hash ^= hash >> 29;
   };
   for (const auto& [name, weight] : weights) {

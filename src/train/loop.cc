@@ -13,9 +13,9 @@
 #include <optional>
 #include <stdexcept>
 
+#include "config/fnv1a.h"
 #include "config/version.h"
 #include "files/durable_files.h"
-#include "files/file_hash.h"
 #include "model/autocast.h"
 #include "model/hugging_face/architecture.h"
 #include "model/model.h"
@@ -100,7 +100,7 @@ void require_same_in_all(Processes& processes, Config config, const TrainOptions
   const std::string all =
       fmt::format("{} {} {} {} {} {} {}", to_json(config).dump(), data.dump(), options.stop_at,
                   options.resume, options.resume_or_start, version(), git_id());
-  processes.require_same(hash_text(all), "config, flags, data or program");
+  processes.require_same(fnv1a(all), "config, flags, data or program");
 }
 
 bool due(std::int64_t step, std::int64_t interval, std::int64_t steps) {

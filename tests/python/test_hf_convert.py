@@ -198,7 +198,7 @@ REFUSED = [
     ({"texts": ["one"]}, "texts are strings: give the model's tokenizer"),
     ({"texts": [torch.tensor([1])]}, "texts has none of at least 2 tokens"),
     ({"texts": [3]}, r"texts\[0\] is neither a string nor ids"),
-    ({"parametrisation": "log"}, 'parametrization must be "softplus", "exp" or "raw", got \'log\''),
+    ({"parametrisation": "log"}, 'parametrisation must be "softplus", "exp" or "raw", got \'log\''),
 ]
 
 

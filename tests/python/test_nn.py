@@ -17,10 +17,10 @@ def qkv(heads=4, length=7, dim=8, seed=0):
 
 
 @pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize("parametrization", ["softplus", "exp", "raw"])
+@pytest.mark.parametrize("parametrisation", ["softplus", "exp", "raw"])
 @pytest.mark.parametrize("per_head", [True, False])
-def test_starts_from_the_scores_own_values(score, parametrization, per_head):
-    module = ScoreParameters(4, score, per_head=per_head, parametrization=parametrization)
+def test_starts_from_the_scores_own_values(score, parametrisation, per_head):
+    module = ScoreParameters(4, score, per_head=per_head, parametrisation=parametrisation)
     values = module.values()
     assert list(values) == [p.name for p in scores()[score].params]
     for param in scores()[score].params:
@@ -39,10 +39,10 @@ def test_softplus_keeps_n_above_one_and_b_above_zero():
 
 
 def test_exp_and_raw_are_what_they_say():
-    exp = ScoreParameters(2, parametrization="exp", initial={"n": math.exp(0.4), "b": math.e})
+    exp = ScoreParameters(2, parametrisation="exp", initial={"n": math.exp(0.4), "b": math.e})
     torch.testing.assert_close(exp.score_n, torch.full((2,), 0.4))
     torch.testing.assert_close(exp.score_b, torch.full((2,), 1.0))
-    raw = ScoreParameters(2, parametrization="raw", frozen=["b"])
+    raw = ScoreParameters(2, parametrisation="raw", frozen=["b"])
     assert torch.equal(raw()[0], raw.score_n) and not raw.score_b.requires_grad and raw.score_n.requires_grad
 
 
@@ -66,11 +66,11 @@ def test_what_is_trained():
     "options, message",
     [
         ({"score": "nothing"}, "score 'nothing' is unknown; known scores: "),
-        ({"parametrization": "log"}, 'parametrization must be "softplus", "exp" or "raw", got \'log\''),
+        ({"parametrisation": "log"}, 'parametrisation must be "softplus", "exp" or "raw", got \'log\''),
         ({"initial": {"m": 1.0}}, r"initial: score 'ssa' has the parameters \['n', 'b'\], not \['m'\]"),
         ({"frozen": ["c"]}, r"frozen: score 'ssa' has the parameters \['n', 'b'\], not \['c'\]"),
         ({"initial": {"n": 1.0}}, r"initial n must be > 1 \(softplus\), got 1"),
-        ({"initial": {"b": -1.0}, "parametrization": "exp"}, r"initial b must be > 0 \(exp\), got -1"),
+        ({"initial": {"b": -1.0}, "parametrisation": "exp"}, r"initial b must be > 0 \(exp\), got -1"),
         ({"initial": {"b": math.nan}}, r"initial b must be > 0 \(softplus\), got nan"),
     ],
 )
@@ -79,10 +79,10 @@ def test_refusals(options, message):
         ScoreParameters(2, **options)
 
 
-@pytest.mark.parametrize("parametrization", ["softplus", "exp", "raw"])
-def test_module_is_the_operator_with_its_values(parametrization):
+@pytest.mark.parametrize("parametrisation", ["softplus", "exp", "raw"])
+def test_module_is_the_operator_with_its_values(parametrisation):
     query, key, value = qkv()
-    module = Attention(4, parametrization=parametrization, initial={"n": 2.5, "b": 0.3})
+    module = Attention(4, parametrisation=parametrisation, initial={"n": 2.5, "b": 0.3})
     out = module(query, key, value, causal=True)
     torch.testing.assert_close(out, attention(query, key, value, n=2.5, b=0.3, causal=True))
     out.square().sum().backward()

@@ -13,16 +13,16 @@ IDS = [f"{name}-{param.name}" for name, param in PARAMETERS]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("parametrization", ["softplus", "exp"])
+@pytest.mark.parametrize("parametrisation", ["softplus", "exp"])
 @pytest.mark.parametrize(("score", "param"), PARAMETERS, ids=IDS)
-def test_no_raw_value_is_out_of_range(score, param, parametrization, dtype):
+def test_no_raw_value_is_out_of_range(score, param, parametrisation, dtype):
     raw = torch.tensor([-math.inf, -1e30, -1000, -110, -40, -17, -16.7, 0, 17, 80, 89, 710, 1e30], dtype=dtype)
     if param.module_lower == -math.inf:
-        assert torch.equal(effective_value(raw, parametrization, param), raw)  # any number, as it is
+        assert torch.equal(effective_value(raw, parametrisation, param), raw)  # any number, as it is
         return
-    value = effective_value(raw, parametrization, param)
+    value = effective_value(raw, parametrisation, param)
     assert value.dtype == dtype
-    assert (value > lower_bound(param, parametrization)).all() and value.isfinite().all()
+    assert (value > lower_bound(param, parametrisation)).all() and value.isfinite().all()
     assert (value.diff() >= 0).all()
 
 
@@ -106,10 +106,10 @@ def test_float32_under_a_low_default(default):
         torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize("parametrization", ["softplus", "exp", "raw"])
+@pytest.mark.parametrize("parametrisation", ["softplus", "exp", "raw"])
 @pytest.mark.parametrize("n", [4096.0, 2.0**22])
-def test_large_n_keeps_its_slope(n, parametrization):
-    values = ScoreParameters(1, parametrization=parametrization, initial={"n": n, "b": 1 / n}).values()
+def test_large_n_keeps_its_slope(n, parametrisation):
+    values = ScoreParameters(1, parametrisation=parametrisation, initial={"n": n, "b": 1 / n}).values()
     assert values["n"].item() == pytest.approx(n, rel=2e-6)
     assert (values["n"] * values["b"]).item() == pytest.approx(1, abs=2e-6)
 
@@ -117,7 +117,7 @@ def test_large_n_keeps_its_slope(n, parametrization):
 def test_bad_values_are_refused():
     with pytest.raises(ValueError, match=r"initial n must be > 1 \(softplus\), got 1"):
         initial_weights(scores()["ssa"], "softplus", {"n": 1.0})
-    with pytest.raises(ValueError, match='parametrization must be "softplus", "exp" or "raw", got \'log\''):
+    with pytest.raises(ValueError, match='parametrisation must be "softplus", "exp" or "raw", got \'log\''):
         initial_weights(scores()["softmax"], "log", {})
 
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from ..operator import ScoreInfo, _find_score, attention_weights
-from ..score_parameters import Parametrization, raw_weight
+from ..operator import ScoreInfo, attention_weights, find_score
+from ..score_parameters import Parametrisation, raw_weight
 from ..softmax_limits import match, softmax_limit
 from .measure import TextBatch, as_batches, measured
 from .parameters import score_values
@@ -32,7 +32,7 @@ def convert(
     strength: float = 0.0,
     texts: Iterable[str] | Iterable[Tensor] | Iterable[Mapping[str, Tensor]] | None = None,
     tokenizer=None,
-    parametrisation: Parametrization = "softplus",
+    parametrisation: Parametrisation = "softplus",
     share: str = "head",
     frozen: Collection[str] = (),
     size: float = RULE_SIZE,
@@ -69,7 +69,7 @@ def convert(
         ValueError: for a model with another score already, one whose class computes attention by itself, and for
             arguments out of range. The model is then as it was.
     """
-    info = _find_score(score)
+    info = find_score(score)
     before = model.config._attn_implementation
     _check(model, info, strength, share, frozen)
     batches = as_batches(texts, tokenizer, length, model)
@@ -190,7 +190,7 @@ def _sizes(model: PreTrainedModel, batches: list[TextBatch], score: str) -> dict
     }
 
 
-def _values_of(info: ScoreInfo, sizes: Tensor, strength: float, parametrisation: Parametrization) -> dict[str, Tensor]:
+def _values_of(info: ScoreInfo, sizes: Tensor, strength: float, parametrisation: Parametrisation) -> dict[str, Tensor]:
     """Effective values in float64, each (heads) or (1)."""
     each = [match(info.name, size, strength, parametrisation) for size in sizes.tolist()]
     return {
@@ -229,7 +229,7 @@ def _set_scores(
     model: PreTrainedModel,
     info: ScoreInfo,
     values: Mapping[str, Mapping[str, Tensor]],
-    parametrisation: Parametrization,
+    parametrisation: Parametrisation,
     share: str,
     frozen: Collection[str],
 ) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from transformers import TrainerCallback
 
-from ..operator import _find_score
+from ..operator import find_score
 from ..score_parameters import effective_values, lower_bound, raw_weight
 from ..softmax_limits import softmax_limit
 from .parameters import score_modules
@@ -43,7 +43,7 @@ class Landing:
         names = {info.name for _, _, info in self._modules}
         if len(names) != 1:
             raise ValueError(f"the model must have one score with parameters, it has {sorted(names) or 'none'}")
-        self._info = _find_score(names.pop())
+        self._info = find_score(names.pop())
         self._limit = softmax_limit(self._info.name)
         if steps < 1:
             raise ValueError(f"steps must be at least 1, got {steps}")
