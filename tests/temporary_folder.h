@@ -18,4 +18,13 @@ inline std::filesystem::path temporary_folder() {
           std::to_string(getpid()));
 }
 
+/// A test with such a folder.
+class FolderTest : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  const std::filesystem::path folder_ = temporary_folder();
+};
+
 }  // namespace ssa::test

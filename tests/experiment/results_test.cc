@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "temporary_folder.h"
+
 namespace ssa {
 namespace {
 
@@ -31,23 +33,14 @@ CellResult example(std::int64_t seed) {
   return result;
 }
 
-class ResultsFile : public testing::Test {
+class ResultsFile : public test::FolderTest {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(testing::TempDir()) / ("results-" + std::string(test->name()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    file_ = folder_ / "results.jsonl";
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string text() const {
     std::ifstream in(file_);
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  fs::path folder_, file_;
+  const fs::path file_ = folder_ / "results.jsonl";
   bool cut_off_ = false;
 };
 

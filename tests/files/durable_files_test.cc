@@ -23,11 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class DurableFiles : public testing::Test {
+class DurableFiles : public test::FolderTest {
  protected:
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::set<std::string> names() const {
     std::set<std::string> found;
     for (const auto& entry : fs::directory_iterator(folder_)) {
@@ -51,7 +48,6 @@ class DurableFiles : public testing::Test {
     return "";
   }
 
-  const fs::path folder_ = test::temporary_folder();
   const fs::path file_ = folder_ / "a.txt";
 };
 

@@ -13,10 +13,26 @@ import torch
 from eager import check_error
 from safetensors.torch import load, save_file
 from ssa_attention import hf  # noqa: F401  (other scores in Hugging Face's models)
+from torch.nn.functional import cross_entropy
 
 PROGRAM = Path(os.environ.get("SSA_BINARY", "build/release/bin/ssa")).with_name("model_parity")
 STEPS = 10
 torch.set_num_threads(1)  # the problems are small
+
+
+def make_config(preset: str, **model) -> dict:
+    train = {"steps": STEPS, "learning_rate": 1e-4, "optimizer": "adamw", "weight_decay": 0.1, "seed": 3}
+    return {"model": {"preset": preset, "score": "softmax"} | model, "train": train}
+
+
+def next_tokens(generator: torch.Generator, vocabulary: int = 256) -> dict:
+    """Data of a decoder."""
+    ids = torch.randint(vocabulary, (3, 24), generator=generator)
+    return {"inputs": ids[:, :-1].contiguous(), "targets": ids[:, 1:].contiguous()}
+
+
+def token_loss(logits, targets):
+    return cross_entropy(logits.flatten(0, -2), targets.flatten())
 
 
 def run_program(folder: Path, config: dict, dtype: str, tensors: dict, **metadata: str) -> dict:

@@ -1,38 +1,33 @@
 """The C++ encoder against Hugging Face's RobertaForMaskedLM and BertForMaskedLM on the same weights; its checkpoints
 there."""
 
+import parity
 import pytest
-import ssa_attention
 import torch
-from eager import check_error, eager_attention
+from eager import check_error
 from parity import (
-    STEPS,
     cast,
     check_checkpoint,
     check_parity,
     initial_weights,
     moved_weights,
     run_program,
+    token_loss,
 )
-from torch.nn.functional import cross_entropy
+from scored import forward_of
 from transformers import (
-    AttentionInterface,
-    AttentionMaskInterface,
     BertConfig,
     BertForMaskedLM,
     RobertaConfig,
     RobertaForMaskedLM,
 )
-from transformers.masking_utils import eager_mask
 
 PAD, VOCABULARY, LONGEST = 1, 128, 32
 LENGTHS = [9, 32, 3, 17]
-SCORE_PARAMS: dict = {}  # of the model that runs: its score, and by layer its values
 
 
-def make_config(**model) -> dict:
-    train = {"steps": STEPS, "learning_rate": 1e-4, "optimizer": "adamw", "weight_decay": 0.1, "seed": 3}
-    return {"model": {"preset": "babyberta-tiny", "score": "softmax"} | model, "train": train}
+def make_config(preset: str = "babyberta-tiny", **model) -> dict:
+    return parity.make_config(preset, **model)
 
 
 def make_data(generator: torch.Generator) -> dict:
@@ -46,21 +41,6 @@ def make_data(generator: torch.Generator) -> dict:
         targets[row, :length] = words.masked_fill(~chosen, -100)
         inputs[row, :length] = torch.where(chosen, torch.tensor(0), words)
     return {"inputs": inputs, "targets": targets}
-
-
-def loss_of(logits, targets):
-    return cross_entropy(logits.flatten(0, -2), targets.flatten())
-
-
-def scored_attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, **_):
-    """Attention of another score inside Hugging Face's model, with the mask it makes for its own."""
-    score, params = SCORE_PARAMS["score"], SCORE_PARAMS[module.layer_idx]
-    out, _ = eager_attention(query, key, value, score=score, params=params, mask=attention_mask == 0, scale=scaling)
-    return out.transpose(1, 2), None
-
-
-AttentionInterface.register("scored-encoder", scored_attention)
-AttentionMaskInterface.register("scored-encoder", eager_mask)
 
 
 def roberta(attention: str = "eager") -> RobertaForMaskedLM:
@@ -87,21 +67,10 @@ def hugging_face(config: dict):
     score = config["model"]["score"]
     model = roberta("eager" if score == "softmax" else "scored-encoder")
 
-    def score_params(weights, layer):
-        values = []
-        for param in ssa_attention.scores()[score].params:
-            stored = weights[f"roberta.encoder.layer.{layer}.attention.self.score_{param.name}"]
-            values.append(param.module_lower + torch.logaddexp(stored, torch.zeros_like(stored)))
-        return values
+    def inputs_of(inputs):
+        return {"input_ids": inputs, "attention_mask": (inputs != PAD).long()}
 
-    def forward(weights, inputs):
-        model.to(weights["lm_head.bias"].dtype)
-        SCORE_PARAMS.update({"score": score} | {layer: score_params(weights, layer) for layer in range(2)})
-        inner = {name: w for name, w in weights.items() if ".score_" not in name}
-        kwargs = {"input_ids": inputs, "attention_mask": (inputs != PAD).long()}
-        return torch.func.functional_call(model, inner, kwargs=kwargs).logits
-
-    return forward
+    return forward_of(model, score, "roberta.encoder.layer.{}.attention.self", inputs_of)
 
 
 def bert() -> BertForMaskedLM:
@@ -135,7 +104,7 @@ def test_bert_equals_hugging_face(tmp_path):
             model, weights, kwargs=bert_inputs({"inputs": inputs}), tie_weights=True
         ).logits
 
-    check_parity(tmp_path, forward, loss_of, make_data, bert_config())
+    check_parity(tmp_path, forward, token_loss, make_data, bert_config())
 
 
 def test_a_checkpoint_of_bert_loads_in_hugging_face(tmp_path):
@@ -156,7 +125,7 @@ def test_names_and_shapes_are_hugging_faces(tmp_path):
 @pytest.mark.parametrize("score", ["softmax", "ssa"])
 def test_it_equals_hugging_face(tmp_path, score):
     config = make_config(score=score)
-    check_parity(tmp_path, hugging_face(config), loss_of, make_data, config)
+    check_parity(tmp_path, hugging_face(config), token_loss, make_data, config)
 
 
 def test_packed_sentences_equal_hugging_faces_padded_ones(tmp_path):

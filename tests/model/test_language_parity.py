@@ -1,14 +1,22 @@
 """The C++ language decoders against Hugging Face's GPT2LMHeadModel and NemotronForCausalLM on the same weights;
 their checkpoints there."""
 
+import parity
 import pytest
-import ssa_attention
 import torch
-from eager import check_error, eager_attention
-from parity import STEPS, cast, check_checkpoint, check_parity, initial_weights, moved_weights, run_program
-from torch.nn.functional import cross_entropy
+from eager import check_error
+from parity import (
+    cast,
+    check_checkpoint,
+    check_parity,
+    initial_weights,
+    moved_weights,
+    next_tokens,
+    run_program,
+    token_loss,
+)
+from scored import forward_of
 from transformers import (
-    AttentionInterface,
     AutoModelForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
@@ -18,32 +26,10 @@ from transformers import (
 
 VOCABULARY, LONGEST, LAYERS = 256, 64, 2
 LENGTHS = [9, 32, 1, 17]  # of packed sequences
-SCORE_PARAMS: dict = {}  # of the model that runs, by layer
 
 
 def make_config(preset: str, **model) -> dict:
-    train = {"steps": STEPS, "learning_rate": 1e-4, "optimizer": "adamw", "weight_decay": 0.1, "seed": 3}
-    return {"model": {"preset": preset, "score": "softmax", "vocabulary": VOCABULARY} | model, "train": train}
-
-
-def make_data(generator: torch.Generator) -> dict:
-    ids = torch.randint(VOCABULARY, (3, 24), generator=generator)
-    return {"inputs": ids[:, :-1].contiguous(), "targets": ids[:, 1:].contiguous()}
-
-
-def loss_of(logits, targets):
-    return cross_entropy(logits.flatten(0, -2), targets.flatten())
-
-
-def scored_attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, **_):
-    """Attention of any score; Nemotron's own softmax is of float32 whatever the model is."""
-    score, params = SCORE_PARAMS["score"], SCORE_PARAMS[module.layer_idx]
-    key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value))
-    out, _ = eager_attention(query, key, value, score=score, params=params, causal=True)
-    return out.transpose(1, 2), None
-
-
-AttentionInterface.register("scored-decoder", scored_attention)
+    return parity.make_config(preset, **{"vocabulary": VOCABULARY} | model)
 
 
 class ExactRotary(torch.nn.Module):
@@ -94,23 +80,7 @@ def hugging_face(config: dict):
     prefix = "transformer.h.{}.attn" if config["model"]["preset"] == "gpt2-tiny" else "model.layers.{}.self_attn"
     if config["model"]["preset"] == "nemotron-tiny":
         model.model.rotary_emb = ExactRotary(int(8 * config["model"].get("rotary_share", 0.5)))
-
-    def score_params(weights, layer):
-        values = []
-        for param in ssa_attention.scores()[score].params:
-            stored = weights[f"{prefix.format(layer)}.score_{param.name}"]
-            value = param.module_lower + torch.logaddexp(stored, torch.zeros_like(stored))
-            values.append(value.expand(config["model"].get("heads", 4)))
-        return values
-
-    def forward(weights, inputs):
-        dtype = next(iter(weights.values())).dtype
-        model.to(dtype)
-        SCORE_PARAMS.update({"score": score} | {layer: score_params(weights, layer) for layer in range(LAYERS)})
-        inner = {name: w for name, w in weights.items() if ".score_" not in name}
-        return torch.func.functional_call(model, inner, kwargs={"input_ids": inputs}, tie_weights=True).logits
-
-    return forward
+    return forward_of(model, score, prefix)
 
 
 CASES = [
@@ -137,7 +107,7 @@ def test_names_and_shapes_are_hugging_faces(tmp_path, config):
 
 @pytest.mark.parametrize("config", CASES, ids=name_of)
 def test_it_equals_hugging_face(tmp_path, config):
-    check_parity(tmp_path, hugging_face(config), loss_of, make_data, config)
+    check_parity(tmp_path, hugging_face(config), token_loss, next_tokens, config)
 
 
 @pytest.mark.parametrize("preset", ["gpt2-tiny", "nemotron-tiny"])
@@ -159,7 +129,7 @@ def test_packed_sequences_are_read_apart(tmp_path, preset):
 @pytest.mark.parametrize("config", CASES, ids=name_of)
 def test_a_checkpoint_loads_in_hugging_face(tmp_path, config):
     model = check_checkpoint(
-        tmp_path, config, make_data, AutoModelForCausalLM, lambda data: {"input_ids": data["inputs"]}
+        tmp_path, config, next_tokens, AutoModelForCausalLM, lambda data: {"input_ids": data["inputs"]}
     )
     assert type(model) is type(hugging_face_model(config))
 

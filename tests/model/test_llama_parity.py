@@ -4,41 +4,18 @@ Qwen3ForCausalLM, made from the config.json that its checkpoints have, on the sa
 import json
 import math
 
+import parity
 import pytest
-import ssa_attention
 import torch
-from eager import eager_attention
-from parity import STEPS, check_checkpoint, check_parity, initial_weights, saved_checkpoint
-from torch.nn.functional import cross_entropy
-from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM
+from parity import check_checkpoint, check_parity, initial_weights, next_tokens, saved_checkpoint, token_loss
+from scored import forward_of
+from transformers import AutoConfig, AutoModelForCausalLM
 
-VOCABULARY, LAYERS = 256, 2
-SCORE_PARAMS: dict = {}  # of the model that runs, by layer
+VOCABULARY = 256
 
 
 def make_config(**model) -> dict:
-    train = {"steps": STEPS, "learning_rate": 1e-4, "optimizer": "adamw", "weight_decay": 0.1, "seed": 3}
-    return {"model": {"preset": "llama-tiny", "score": "softmax", "vocabulary": VOCABULARY} | model, "train": train}
-
-
-def make_data(generator: torch.Generator) -> dict:
-    ids = torch.randint(VOCABULARY, (3, 24), generator=generator)
-    return {"inputs": ids[:, :-1].contiguous(), "targets": ids[:, 1:].contiguous()}
-
-
-def loss_of(logits, targets):
-    return cross_entropy(logits.flatten(0, -2), targets.flatten())
-
-
-def scored_attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, **_):
-    """Attention of any score, without a window."""
-    key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value))
-    params = SCORE_PARAMS[module.layer_idx]
-    out, _ = eager_attention(query, key, value, score=SCORE_PARAMS["score"], params=params, causal=True)
-    return out.transpose(1, 2), None
-
-
-AttentionInterface.register("scored-llama", scored_attention)
+    return parity.make_config("llama-tiny", **{"vocabulary": VOCABULARY} | model)
 
 
 def exact_frequencies(rope: dict, dims: int) -> tuple[torch.Tensor, float]:
@@ -89,7 +66,7 @@ def hugging_face_model(folder, config: dict):
     (checkpoint / "config.json").write_text(
         json.dumps({key: value for key, value in raw.items() if key != "attn_implementation"})
     )
-    implementation = "sdpa" if config["model"]["score"] == "softmax" else "scored-llama"
+    implementation = "sdpa" if config["model"]["score"] == "softmax" else "scored-decoder"
     theirs = AutoConfig.from_pretrained(checkpoint)
     return AutoModelForCausalLM.from_config(theirs, attn_implementation=implementation).eval()
 
@@ -101,22 +78,7 @@ def hugging_face(folder, config: dict):
     for module in model.modules():
         if type(module).__name__.endswith("RMSNorm"):
             module.forward = exact_norm.__get__(module)
-    score = config["model"]["score"]
-
-    def score_params(weights, layer):
-        values = []
-        for param in ssa_attention.scores()[score].params:
-            stored = weights[f"model.layers.{layer}.self_attn.score_{param.name}"]
-            values.append(param.module_lower + torch.logaddexp(stored, torch.zeros_like(stored)))
-        return values
-
-    def forward(weights, inputs):
-        model.to(next(iter(weights.values())).dtype)
-        SCORE_PARAMS.update({"score": score} | {layer: score_params(weights, layer) for layer in range(LAYERS)})
-        inner = {name: w for name, w in weights.items() if ".score_" not in name}
-        return torch.func.functional_call(model, inner, kwargs={"input_ids": inputs}, tie_weights=True).logits
-
-    return forward
+    return forward_of(model, config["model"]["score"], "model.layers.{}.self_attn")
 
 
 SCALED = {"rotary_factor": 4.0, "rotary_original": 16, "max_positions": 64}
@@ -148,12 +110,14 @@ def test_names_and_shapes_are_hugging_faces(tmp_path, name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_it_equals_hugging_face(tmp_path, name):
-    check_parity(tmp_path, hugging_face(tmp_path, CASES[name]), loss_of, make_data, CASES[name])
+    check_parity(tmp_path, hugging_face(tmp_path, CASES[name]), token_loss, next_tokens, CASES[name])
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_checkpoint_loads_in_hugging_face(tmp_path, name):
-    check_checkpoint(tmp_path, CASES[name], make_data, AutoModelForCausalLM, lambda data: {"input_ids": data["inputs"]})
+    check_checkpoint(
+        tmp_path, CASES[name], next_tokens, AutoModelForCausalLM, lambda data: {"input_ids": data["inputs"]}
+    )
 
 
 @pytest.mark.parametrize("kind", ["linear", "llama3", "yarn"])

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import torch
+from small_hugging_face import HEADS, SMALL, VOCABULARY
 from ssa_attention import hf, scores
 from transformers import (
     AttentionInterface,
@@ -31,17 +32,7 @@ from transformers import (
 )
 from transformers.masking_utils import eager_mask
 
-VOCABULARY, HEADS, N, B = 50, 4, 1.75, 0.625  # exact in float32
-SMALL = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": HEADS,
-    "intermediate_size": 48,
-    "max_position_embeddings": 64,
-    "initializer_range": 0.5,
-    "pad_token_id": 0,
-}
+N, B = 1.75, 0.625  # exact in float32
 GROUPED = SMALL | {"num_key_value_heads": 2}
 GPT2 = {
     "vocab_size": VOCABULARY,
@@ -260,7 +251,7 @@ def test_additive_masks_exclude():
         ({"score_initial": [0.5, 1.0]}, r"initial n must be > 1 \(softplus\), got 0.5"),
         ({"score_frozen": ["tau"]}, r"config.score_frozen names 'tau', score 'ssa' has the parameters \['n', 'b'\]"),
         ({"score_share": "model"}, 'config.score_share must be "head" or "layer", got \'model\''),
-        ({"parametrisation": "square"}, 'parametrization must be "softplus", "exp" or "raw", got \'square\''),
+        ({"parametrisation": "square"}, 'parametrisation must be "softplus", "exp" or "raw", got \'square\''),
     ],
 )
 def test_bad_configs_are_refused(more, message):

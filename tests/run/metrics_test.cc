@@ -7,26 +7,21 @@
 #include <iterator>
 
 #include "files/durable_files.h"
+#include "temporary_folder.h"
 
 namespace ssa {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Metrics : public testing::Test {
+class Metrics : public test::FolderTest {
  protected:
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
-
   void put(const std::string& text) { std::ofstream(file_, std::ios::binary) << text; }
   std::string content() {
     std::ifstream in(file_, std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(in), {});
   }
 
-  fs::path folder_ =
-      fs::path(testing::TempDir()) /
-      (std::string("metrics_") + testing::UnitTest::GetInstance()->current_test_info()->name());
   fs::path file_ = folder_ / "metrics.jsonl";
 };
 
