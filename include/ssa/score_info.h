@@ -11,8 +11,10 @@
 
 namespace ssa {
 
-/// No scoring function has more parameters than this; one that counts keys has at most one less.
-inline constexpr std::size_t kMaxScoreParams = 2;
+/// Room for a scoring function's parameters (and ln N, where it counts keys) in plain structs. It
+/// costs nothing: kernels hold as many as their score has. A list that needs more does not compile
+/// (scores.cc) until this number is larger.
+inline constexpr std::size_t kMaxScoreParams = 4;
 
 inline constexpr double kAnyNumber = -std::numeric_limits<double>::infinity();
 

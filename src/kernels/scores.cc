@@ -23,7 +23,8 @@ constexpr ScoreInfo kInfo{
 
 template <class... Scores>
 std::span<const ScoreInfo> infos(target::TypeList<Scores...>) {
-  static_assert(((Scores::kParams.size() + target::kCountsKeys<Scores> <= kMaxScoreParams) && ...));
+  static_assert(((Scores::kParams.size() + target::kCountsKeys<Scores> <= kMaxScoreParams) && ...),
+                "a score has more parameters than kMaxScoreParams of score_info.h");
   static constexpr std::array<ScoreInfo, sizeof...(Scores)> kInfos{kInfo<Scores>...};
   return kInfos;
 }

@@ -1,23 +1,38 @@
 """Attention as a user would write it in plain PyTorch, differentiated by autograd: what the operator is
 compared with. In float64 it is the truth, in the operator's own precision it is the yardstick of error."""
 
+import ast
 import math
-import re
 
 import row_maps
 import ssa_attention
 import torch
 
 
+class Log1p(ast.NodeTransformer):
+    """log(1 + x) as it is computed: log1p(x)."""
+
+    def visit_Call(self, call):
+        self.generic_visit(call)
+        (argument,) = call.args
+        sums = isinstance(argument, ast.BinOp) and isinstance(argument.op, ast.Add)
+        if call.func.id == "log" and sums and getattr(argument.left, "value", None) == 1:
+            return ast.Call(ast.Name("log1p", ast.Load()), [argument.right], [])
+        return call
+
+
 def phi_of(score: str):
-    """φ as a Python function of s, N and the parameters, made from the formula that users read."""
-    expression = ssa_attention.scores()[score].formula
-    expression = re.sub(r"\|(\w+)\|", r"torch.abs(\1)", expression)
-    expression = expression.replace("·", "*").replace("log(1 + ", "log1p(")
-    expression = re.sub(
-        r"\b(sgn|log1p|log|tanh)\(", lambda m: {"sgn": "torch.sign("}.get(m[1], f"torch.{m[1]}("), expression
-    )
-    return eval(f"lambda {', '.join(['s', 'N', *param_names(score)])}: {expression}", {"torch": torch})
+    """φ as a Python function of s, N and the parameters, made from the formula that users read: any of numbers, names,
+    |x|, + − · / ^ and functions that torch has."""
+    parts = ssa_attention.scores()[score].formula.split("|")
+    assert len(parts) % 2 == 1, f"{score}: a | without its partner"
+    text = "".join(part if k == 0 else f"abs({part}" if k % 2 else f"){part}" for k, part in enumerate(parts))
+    tree = Log1p().visit(ast.parse(text.replace("·", "*").replace("^", "**"), mode="eval"))
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    functions = {name: getattr(torch, {"sgn": "sign"}.get(name, name)) for name in called}
+    code = compile(ast.fix_missing_locations(tree), f"formula of {score}", "eval")
+    names = ["s", "N", *param_names(score)]
+    return lambda *values: eval(code, functions, dict(zip(names, values, strict=True)))
 
 
 def sink_of(score: str, params):

@@ -15,18 +15,28 @@ namespace {
 
 namespace target = HWY_NAMESPACE;
 
-static_assert(kMaxScoreParams == 2, "the kernels' functions take two parameters");
+/// The Triton kernels' functions take as many. A score that needs more has none: on a device it
+/// takes the composed path.
+constexpr std::size_t kTritonValues = 2;
 
 template <class Score>
 constexpr std::size_t kValues = Score::kParams.size() + target::kCountsKeys<Score>;
 
-constexpr std::string_view kUnused[kMaxScoreParams] = {"_0", "_1"};
+constexpr std::string_view kUnused[kTritonValues] = {"_0", "_1"};
+
+/// f(Score{}) for every score that the kernels can have.
+template <class F>
+void for_each_triton_score(F&& f) {
+  target::for_each_score(target::ScoreList{}, [&]<class Score>(Score score) {
+    if constexpr (kValues<Score> <= kTritonValues) f(score);
+  });
+}
 
 /// Names of what p[0], p[1] are.
 template <class Score>
-std::array<std::string, kMaxScoreParams> names() {
-  std::array<std::string, kMaxScoreParams> result;
-  for (std::size_t k = 0; k < kMaxScoreParams; ++k) {
+std::array<std::string, kTritonValues> names() {
+  std::array<std::string, kTritonValues> result;
+  for (std::size_t k = 0; k < kTritonValues; ++k) {
     result[k] = k < Score::kParams.size() ? Score::kParams[k].name
                 : k < kValues<Score>      ? "log_keys"
                                           : kUnused[k];
@@ -35,9 +45,9 @@ std::array<std::string, kMaxScoreParams> names() {
 }
 
 template <class Score>
-std::array<Text, kMaxScoreParams> values() {
-  std::array<Text, kMaxScoreParams> result;
-  for (std::size_t k = 0; k < kMaxScoreParams; ++k) result[k].code = names<Score>()[k];
+std::array<Text, kTritonValues> values() {
+  std::array<Text, kTritonValues> result;
+  for (std::size_t k = 0; k < kTritonValues; ++k) result[k].code = names<Score>()[k];
   return result;
 }
 
@@ -121,11 +131,9 @@ std::string module() {
           "    phi2: Any\n    dphi_ds: Any\n    dphi_dparams: tuple\n    sink2: Any\n    "
           "dsink_dparams: tuple\n"
           "    counts_keys: bool\n";
-  target::for_each_score(target::ScoreList{},
-                         [&](auto score) { write_functions<decltype(score)>(file); });
+  for_each_triton_score([&](auto score) { write_functions<decltype(score)>(file); });
   file << "\n\nSCORES = {\n";
-  target::for_each_score(target::ScoreList{},
-                         [&](auto score) { write_entry<decltype(score)>(file); });
+  for_each_triton_score([&](auto score) { write_entry<decltype(score)>(file); });
   file << "}\n";
   return file.str();
 }
@@ -135,7 +143,7 @@ std::string golden() {
   json.precision(std::numeric_limits<double>::max_digits10);
   json << "{";
   const char* between = "";
-  target::for_each_score(target::ScoreList{}, [&]<class Score>(Score) {
+  for_each_triton_score([&]<class Score>(Score) {
     json << between << "\"" << Score::kName << "\": [";
     const char* comma = "";
     for (const GoldenPoint& point : Score::kGolden) {
