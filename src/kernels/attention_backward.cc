@@ -15,7 +15,7 @@ template <class T>
 void backward_task(const BackwardProblem<T>& problem, const BackwardTask& task) {
   for_each_score(ScoreList{}, [&](auto score) {
     if (decltype(score)::kName == problem.args.score) {
-      Backward<decltype(score), T>(problem, task).run();
+      run_backward_task<decltype(score)>(problem, task);
     }
   });
 }
@@ -68,11 +68,11 @@ HWY_EXPORT(add_query_share);
 using Index = std::int64_t;
 
 void settle_params(const float* rows, Index count, const float* lse, const float* d_lse,
-                   std::array<double, kMaxScoreParams>& params) {
+                   std::span<double> params) {
   for (Index i = 0; i < count; ++i) {
     if (rows[i] == 0 || std::isinf(lse[i])) continue;  // nothing recorded, or no key
     const double off = rows[i] - (d_lse == nullptr ? 0.0 : static_cast<double>(d_lse[i]));
-    for (std::size_t k = 0; k < kMaxScoreParams; ++k) params[k] -= off * rows[(1 + k) * count + i];
+    for (std::size_t k = 0; k < params.size(); ++k) params[k] -= off * rows[(1 + k) * count + i];
   }
 }
 
@@ -142,7 +142,7 @@ class BackwardPlan {
     sums_.resize(static_cast<std::size_t>(all));
     params_.resize(static_cast<std::size_t>(all));
     for (Index k = 0; k < all; ++k) sums_[k].params = &params_[k];
-    if (splits_ > 1 && !find_score(args_.score).params.empty()) {
+    if (splits_ > 1 && score_params_ > 0) {
       row_sums_.resize(static_cast<std::size_t>(all * row_sums_size()));
       for (Index k = 0; k < all; ++k) sums_[k].rows = row_sums_.data() + k * row_sums_size();
     }
@@ -234,7 +234,7 @@ class BackwardPlan {
   }
 
   Index row_sums_size() const {
-    return (1 + static_cast<Index>(kMaxScoreParams)) * args_.query_length;
+    return (1 + static_cast<Index>(score_params_)) * args_.query_length;
   }
 
   /// settle_params for heads whose keys several tasks had: their row sums first become those of all
@@ -249,7 +249,7 @@ class BackwardPlan {
       const Index at = args_.lse_offset(h / args_.query_heads, h % args_.query_heads);
       settle_params(total, args_.query_length, problem_.lse + at,
                     problem_.d_lse == nullptr ? nullptr : problem_.d_lse + at,
-                    params_[h * splits_]);
+                    std::span(params_[h * splits_]).first(score_params_));
     }
   }
 
@@ -276,6 +276,7 @@ class BackwardPlan {
 
   const BackwardProblem<T> problem_;
   const AttentionArgs<T>& args_;  ///< the problem's
+  const std::size_t score_params_ = find_score(args_.score).params.size();
   bool bias_reduced_ = false;
   Index batch_turns_ = 1, head_turns_ = 1, heads_per_turn_ = 0, splits_ = 1;
   Index batch_turn_ = 0, head_turn_ = 0;  ///< that at work

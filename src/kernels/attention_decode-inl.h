@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "kernels/attention_decode.h"
-#include "kernels/operands-inl.h"
+#include "kernels/head_score-inl.h"
 #include "kernels/scratch.h"
 
 SSA_BEFORE_NAMESPACE();

@@ -15,6 +15,7 @@
 #include <cmath>
 
 #include "kernels/dropout-inl.h"
+#include "kernels/head_score-inl.h"
 #include "kernels/pairs-inl.h"
 #include "kernels/scratch.h"
 #include "kernels/tasks.h"

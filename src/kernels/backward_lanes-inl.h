@@ -8,7 +8,7 @@
 #define SSA_BACKWARD_LANES_INL_H_
 #endif
 
-#include "kernels/operands-inl.h"
+#include "kernels/head_score-inl.h"
 
 SSA_BEFORE_NAMESPACE();
 namespace ssa {
@@ -18,8 +18,8 @@ template <class Score, class T>
 struct BackwardLanes {
   /// What a row adds up, lane by lane.
   struct Sums {
-    Floats d_phi, param[kMaxScoreParams],
-        weighted[kMaxScoreParams];  ///< dφ, dφ·∂φ/∂param, p·∂φ/∂param
+    Floats d_phi, param[kParamSums<Score>],
+        weighted[kParamSums<Score>];  ///< dφ, dφ·∂φ/∂param, p·∂φ/∂param
 
     HWY_INLINE Sums() {
       d_phi = hn::Zero(FloatTag());

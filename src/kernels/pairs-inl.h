@@ -1,5 +1,5 @@
 // BFloat16 operands of the register tiles: two elements in a 32-bit lane (tile-inl.h). Everything
-// that operands-inl.h does for float, and the way back from float scores to operands.
+// that packing-inl.h does for float, and the way back from float scores to operands.
 
 #if defined(SSA_PAIRS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SSA_PAIRS_INL_H_
@@ -8,7 +8,7 @@
 #define SSA_PAIRS_INL_H_
 #endif
 
-#include "kernels/operands-inl.h"
+#include "kernels/packing-inl.h"
 
 SSA_BEFORE_NAMESPACE();
 namespace ssa {

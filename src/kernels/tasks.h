@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/packed.h"
@@ -52,7 +53,7 @@ struct BackwardSums {
   /// query gradient, not yet scaled. Null: the task has all keys and writes the gradient itself.
   float* query = nullptr;
   std::array<double, kMaxScoreParams>* params = nullptr;
-  /// (1 + kMaxScoreParams, query_length), zero before: per row Σ dφ and, for each parameter,
+  /// (1 + the score's parameters, query_length), zero before: per row Σ dφ and, for each parameter,
   /// Σ p·∂φ/∂param. See settle_params.
   float* rows = nullptr;
   /// The bias gradient where it is summed over queries or keys: element (i, j) adds to
@@ -67,7 +68,7 @@ struct BackwardSums {
 /// the gradient itself. `rows` as in BackwardSums, summed over all keys; lse and d_lse (may be
 /// null) of the same head.
 void settle_params(const float* rows, std::int64_t count, const float* lse, const float* d_lse,
-                   std::array<double, kMaxScoreParams>& params);
+                   std::span<double> params);
 
 /// Backward: keys [first, last) of one kv head, all queries of its group.
 struct BackwardTask {
