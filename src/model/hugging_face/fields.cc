@@ -99,6 +99,52 @@ Activation read_activation(const ConfigReader& in, std::string_view key) {
   in.fail(fmt::format("{} = \"{}\" is not supported, only {}", key, name, fmt::join(known, ", ")));
 }
 
+void read_sizes(const ConfigReader& in, ModelConfig& model) {
+  model.layers = in.whole("num_hidden_layers");
+  model.heads = in.whole("num_attention_heads");
+  model.width = in.whole("hidden_size");
+  model.mlp_width = in.whole("intermediate_size");
+}
+
+void write_sizes(const ModelConfig& model, Json& config) {
+  config["hidden_size"] = model.width;
+  config["num_hidden_layers"] = model.layers;
+  config["num_attention_heads"] = model.heads;
+  config["intermediate_size"] = model.hidden_width();
+  config["hidden_act"] = hugging_face_activation(model.activation);
+}
+
+ModelConfig read_encoder(const ConfigReader& in) {
+  in.require("position_embedding_type", "absolute");
+  ModelConfig model;
+  read_sizes(in, model);
+  model.activation = read_activation(in, "hidden_act");
+  model.norm_place = NormPlace::after;
+  model.norm_epsilon = in.number("layer_norm_eps", 1e-12);
+  model.causal = false;
+  model.token_types = in.whole("type_vocab_size");
+  model.dropout = read_dropout(in, {"hidden_dropout_prob", "attention_probs_dropout_prob"}, 0.1);
+  return model;
+}
+
+std::string write_encoder(const ModelConfig& model, std::string_view name, std::string_view type,
+                          Json& config) {
+  config["architectures"] = Json::array({name});
+  config["model_type"] = type;
+  write_sizes(model, config);
+  config.update(Json{{"type_vocab_size", model.token_types},
+                     {"pad_token_id", model.pad_id},
+                     {"layer_norm_eps", model.norm_epsilon},
+                     {"hidden_dropout_prob", model.dropout},
+                     {"attention_probs_dropout_prob", model.dropout}});
+  const auto says = [&](const char* what) { return fmt::format("{} {}", name, what); };
+  return first_failed({{model.norm == NormKind::layer, says("has LayerNorm alone")},
+                       {!model.causal, says("is not causal")},
+                       {model.token_types > 0, says("has token types")},
+                       {model.key_value_heads() == model.heads, says("has no grouped heads")},
+                       {model.head_dim() * model.heads == model.width, says("has no head_width")}});
+}
+
 double read_dropout(const ConfigReader& in, std::initializer_list<std::string_view> keys,
                     double otherwise) {
   const double first = in.number(*keys.begin(), otherwise);

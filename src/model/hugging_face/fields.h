@@ -14,6 +14,16 @@ namespace ssa {
 std::string hugging_face_activation(Activation activation);
 Activation read_activation(const ConfigReader& in, std::string_view key);
 
+/// Layers, heads, width and mlp_width, which most classes name alike.
+void read_sizes(const ConfigReader& in, ModelConfig& model);
+void write_sizes(const ModelConfig& model, Json& config);
+
+/// What BERT's encoders have in common: all but the preset, padding and positions.
+ModelConfig read_encoder(const ConfigReader& in);
+/// The same of the class `name` with its model_type; says why where it cannot hold the model.
+std::string write_encoder(const ModelConfig& model, std::string_view name, std::string_view type,
+                          Json& config);
+
 /// One dropout for everything. Throws std::runtime_error where the fields differ.
 double read_dropout(const ConfigReader& in, std::initializer_list<std::string_view> keys,
                     double otherwise);

@@ -67,12 +67,9 @@ ModelConfig read_llama(const ConfigReader& in, const std::string& type) {
   in.without_effect(kLlamaWithoutEffect);
   ModelConfig model;
   model.preset = "llama-135m";
-  model.layers = in.whole("num_hidden_layers");
-  model.heads = in.whole("num_attention_heads");
+  read_sizes(in, model);
   model.kv_heads = in.whole("num_key_value_heads", type == "mistral" ? 8 : model.heads);
-  model.width = in.whole("hidden_size");
   model.head_width = in.whole("head_dim", type == "qwen3" ? 128 : 0);
-  model.mlp_width = in.whole("intermediate_size");
   model.mlp_gate = true;
   model.activation = in.has("hidden_act") ? read_activation(in, "hidden_act") : Activation::silu;
   model.norm = NormKind::rms;
@@ -116,15 +113,11 @@ std::string write_llama(const ModelConfig& model, Json& config) {
   const bool qwen = type == "qwen2" || type == "qwen3";
   config.update(Json{{"architectures", Json::array({name})},
                      {"model_type", type},
-                     {"hidden_size", model.width},
-                     {"num_hidden_layers", model.layers},
-                     {"num_attention_heads", model.heads},
                      {"num_key_value_heads", model.key_value_heads()},
                      {"head_dim", model.head_dim()},
-                     {"intermediate_size", model.hidden_width()},
-                     {"hidden_act", hugging_face_activation(model.activation)},
                      {"max_position_embeddings", model.max_positions},
                      {"rms_norm_eps", model.norm_epsilon}});
+  write_sizes(model, config);
   if (type == "llama" || type == "qwen3") config["attention_bias"] = model.attention_bias();
   if (type == "llama") config["mlp_bias"] = model.mlp_bias();
   if (type == "mistral") config["sliding_window"] = model.window;
@@ -152,16 +145,7 @@ Architecture llama_architecture() {
       .family = Family::llama,
       .types = {{"llama", "Llama"}, {"mistral", "Mistral"}, {"qwen2", "Qwen2"}, {"qwen3", "Qwen3"}},
       .base = "model.",
-      .names = {{"wte.", "model.embed_tokens."},
-                {"h.", "model.layers."},
-                {"ln_f.", "model.norm."},
-                {".ln_1.", ".input_layernorm."},
-                {".attn.c_proj.", ".self_attn.o_proj."},
-                {".attn.", ".self_attn."},
-                {".ln_2.", ".post_attention_layernorm."},
-                {".mlp.c_gate.", ".mlp.gate_proj."},
-                {".mlp.c_fc.", ".mlp.up_proj."},
-                {".mlp.c_proj.", ".mlp.down_proj."}},
+      .names = llama_names(),
       .query_key_value = {".q_proj.", ".k_proj.", ".v_proj."},
       .copies = {{"lm_head.weight", "model.embed_tokens.weight"}},
       .unused = {},

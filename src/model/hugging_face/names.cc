@@ -20,6 +20,19 @@ bool is_embedding(const std::string& name) {
 
 }  // namespace
 
+std::vector<NamePart> llama_names() {
+  return {{"wte.", "model.embed_tokens."},
+          {"h.", "model.layers."},
+          {"ln_f.", "model.norm."},
+          {".ln_1.", ".input_layernorm."},
+          {".attn.c_proj.", ".self_attn.o_proj."},
+          {".attn.", ".self_attn."},
+          {".ln_2.", ".post_attention_layernorm."},
+          {".mlp.c_gate.", ".mlp.gate_proj."},
+          {".mlp.c_fc.", ".mlp.up_proj."},
+          {".mlp.c_proj.", ".mlp.down_proj."}};
+}
+
 NamedWeights renamed(const NamedWeights& weights, std::span<const NamePart> parts) {
   NamedWeights out;
   for (auto [name, weight] : weights) {

@@ -17,6 +17,9 @@ using NamedWeights = std::vector<std::pair<std::string, torch::Tensor>>;
 /// A part of our names and what stands for it in theirs.
 using NamePart = std::pair<std::string_view, std::string_view>;
 
+/// Of Llama's classes, and of those that name their weights alike.
+std::vector<NamePart> llama_names();
+
 /// With the first occurrence of each part replaced, in the order of `parts`.
 NamedWeights renamed(const NamedWeights& weights, std::span<const NamePart> parts);
 

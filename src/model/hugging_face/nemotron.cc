@@ -13,11 +13,8 @@ ModelConfig read_nemotron(const ConfigReader& in, const std::string&) {
   in.without_effect(kNemotronWithoutEffect);
   ModelConfig model;
   model.preset = "nemotron-114m";
-  model.layers = in.whole("num_hidden_layers");
-  model.heads = in.whole("num_attention_heads");
+  read_sizes(in, model);
   model.kv_heads = in.whole("num_key_value_heads", model.heads);
-  model.width = in.whole("hidden_size");
-  model.mlp_width = in.whole("intermediate_size");
   model.activation = read_activation(in, "hidden_act");
   const bool biases = in.truth("attention_bias", false);
   in.require("mlp_bias", biases);
@@ -37,19 +34,15 @@ std::string write_nemotron(const ModelConfig& model, Json& config) {
   const bool biases = model.biases == Biases::all;
   config.update(Json{{"architectures", Json::array({"NemotronForCausalLM"})},
                      {"model_type", "nemotron"},
-                     {"hidden_size", model.width},
-                     {"num_hidden_layers", model.layers},
-                     {"num_attention_heads", model.heads},
                      {"num_key_value_heads", model.key_value_heads()},
                      {"head_dim", model.head_dim()},
-                     {"intermediate_size", model.hidden_width()},
-                     {"hidden_act", hugging_face_activation(model.activation)},
                      {"max_position_embeddings", model.max_positions},
                      {"norm_eps", model.norm_epsilon},
                      {"attention_bias", biases},
                      {"mlp_bias", biases},
                      {"rope_theta", model.rotary_base},
                      {"partial_rotary_factor", model.rotary_share}});
+  write_sizes(model, config);
   write_rotary(model, config);
   return first_failed(
       {{model.positions == Positions::rope, "NemotronForCausalLM has rotary positions alone"},
@@ -72,15 +65,7 @@ Architecture nemotron_architecture() {
   return {.family = Family::nemotron,
           .types = {{"nemotron", "Nemotron"}},
           .base = "model.",
-          .names = {{"wte.", "model.embed_tokens."},
-                    {"h.", "model.layers."},
-                    {"ln_f.", "model.norm."},
-                    {".ln_1.", ".input_layernorm."},
-                    {".attn.c_proj.", ".self_attn.o_proj."},
-                    {".attn.", ".self_attn."},
-                    {".ln_2.", ".post_attention_layernorm."},
-                    {".mlp.c_fc.", ".mlp.up_proj."},
-                    {".mlp.c_proj.", ".mlp.down_proj."}},
+          .names = llama_names(),
           .query_key_value = {".q_proj.", ".k_proj.", ".v_proj."},
           .copies = {{"lm_head.weight", "model.embed_tokens.weight"}},
           .unused = {},
