@@ -103,6 +103,19 @@ MeasuredText measure(const PerplexityOptions& options, const fs::path& file, Mod
   return out;
 }
 
+/// What the file of results says of a text.
+Json record_of(const fs::path& file, const std::string& hash, const TextLikelihood& result,
+               const LeftOut& left_out) {
+  return {{"text", file.stem().string()},
+          {"file", file.string()},
+          {"hash", hash},
+          {"documents", result.documents},
+          {"tokens", result.tokens},
+          {"bytes", result.bytes},
+          {"words", result.words},
+          {"left_out", left_out.bad + left_out.empty}};
+}
+
 }  // namespace
 
 void check_perplexity(const Evaluation& evaluation, Config& config) {
@@ -147,14 +160,7 @@ Json evaluate_perplexity(const Evaluation& evaluation, const Config& config, Mod
         warnings.push_back(fmt::format("{}: the model was trained on it (it is in {})",
                                        file.string(), tokens->second));
       }
-      texts.push_back({{"text", name},
-                       {"file", file.string()},
-                       {"hash", hash},
-                       {"documents", result.documents},
-                       {"tokens", result.tokens},
-                       {"bytes", result.bytes},
-                       {"words", result.words},
-                       {"left_out", left_out.bad + left_out.empty}});
+      texts.push_back(record_of(file, hash, result, left_out));
     }
   }
   const std::chrono::duration<double> seconds = Clock::now() - start;
