@@ -1,0 +1,1 @@
+"""Public data sets: where they come from, fetched and verified (`ssa data fetch`)."""
