@@ -86,11 +86,15 @@ Json evaluate_shifts(const Evaluation& evaluation, const Config& config, Model& 
   const IclShiftOptions options = options_for(evaluation, config);
   print("{} sequences of data seed {}{}\n", options.sequences, options.data_seed,
         task == IclTask::linear ? "" : fmt::format(", {} sampler", name_of(*options.sampler)));
-  bool first = true;
+  const std::size_t all = icl_shifts(task, options).size();
+  std::size_t done = 0;
+  const auto show_progress = [&] { redraw(fmt::format("shift {} of {}", done + 1, all)); };
+  show_progress();
   const std::vector<IclShiftResult> results = evaluate_icl_shifts(
       model, config.model.max_positions, task, options, [&](const IclShiftResult& result) {
-        print_result(result, first);
-        first = false;
+        redraw("");
+        print_result(result, done == 0);
+        if (++done < all) show_progress();
       });
   print_attention(results);
   return to_json(task, options, results);

@@ -12,9 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/config_flags.h"
-#include "cli/number.h"
+#include "experiment/closing_verdict.h"
 #include "experiment/comparison.h"
 #include "experiment/cost.h"
 #include "experiment/experiment.h"
@@ -73,9 +74,9 @@ void keep_variants(std::vector<Work>& work, const Experiment& experiment,
                    const std::vector<std::string>& variants) {
   for (const std::string& name : variants) {
     if (std::ranges::find(experiment.variants, name) == experiment.variants.end()) {
-      throw std::invalid_argument(
-          fmt::format("--variant {}: {} has no such variant; did you mean {}?", name,
-                      experiment.file.string(), nearest_name(name, experiment.variants)));
+      throw std::invalid_argument(fmt::format(
+          "--variant {}: {} has no such variant; there are {}{}", name, experiment.file.string(),
+          fmt::join(experiment.variants, ", "), did_you_mean(name, experiment.variants)));
     }
   }
   std::erase_if(work, [&](const Work& w) {
@@ -164,27 +165,36 @@ const std::string kEndpointsHead =
     "flips: "
     "exact sign-flip test):\n\n";
 
-/// What a reader of the table must know, and what is not in it.
-std::string table_notes(const Experiment& experiment, const std::vector<CellResult>& results,
-                        const std::vector<ComparisonRow>& rows, std::size_t missing) {
-  std::string notes = std::string(kTableNotes) + format_counts(count_verdicts(rows));
+/// What a reader of the table must know, and what is not in it: a paragraph each.
+std::vector<std::string> table_notes(const Experiment& experiment,
+                                     const std::vector<CellResult>& results,
+                                     const std::vector<ComparisonRow>& rows, std::size_t missing) {
+  std::vector<std::string> notes = {std::string(kTableNotes)};
+  for (const VerdictCount& count : count_verdicts(rows)) notes.push_back(format_count(count));
   if (missing > 0) {
-    notes += fmt::format("{} of {} cells are not finished and not in the table.\n", missing,
-                         experiment.cells.size());
+    notes.push_back(fmt::format("{} of {} cells are not finished and not in the table.\n", missing,
+                                experiment.cells.size()));
   }
   const auto foreign = std::ranges::count_if(results, [&](const CellResult& result) {
     return find_cell(experiment, result.variant, result.score, result.seed) == nullptr;
   });
   if (foreign > 0) {
-    notes += fmt::format("{} lines of results.jsonl belong to no cell of {} and are left out.\n",
-                         foreign, experiment.file.string());
+    notes.push_back(
+        fmt::format("{} lines of results.jsonl belong to no cell of {} and are left out.\n",
+                    foreign, experiment.file.string()));
   }
   if (std::ranges::any_of(results, shares_test_sequences)) {
-    notes +=
+    notes.emplace_back(
         "These results are of an earlier version: all seeds were tested on the same sequences, so "
-        "that the intervals leave out what other sequences would change.\n";
+        "that the intervals leave out what other sequences would change.\n");
   }
   return notes;
+}
+
+std::string format_notes(const std::vector<std::string>& notes, TableStyle style) {
+  std::string text;
+  for (const std::string& note : notes) text += style == TableStyle::kText ? wrap(note) : note;
+  return text;
 }
 
 /// Prints the table, writes table.json, verdicts.json and, if asked for, the Markdown file.
@@ -208,13 +218,13 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
   const std::vector<EndpointRow> endpoints = compare_endpoints(experiment, results);
   const std::vector<ComparisonRow> shown = options.all_metrics ? rows : rows_of_table(rows);
   const std::size_t missing = unfinished(experiment, results).size();
-  const std::string notes = table_notes(experiment, results, rows, missing);
+  const std::vector<std::string> notes = table_notes(experiment, results, rows, missing);
   const auto text = [&](TableStyle style) {
     const std::string decided = format_endpoints(endpoints, style);
     const std::string verdicts = verdict_table(shown, style);
     return fmt::format(
         "{}{}\n{}{}{}", decided.empty() ? "" : kEndpointsHead + decided + "\n",
-        format_table(shown, style), notes,
+        format_table(shown, style), format_notes(notes, style),
         verdicts.empty() ? "" : "\nErrors against softmax's, in how many variants:\n\n", verdicts);
   };
   print("\n{}", text(TableStyle::kText));
@@ -230,8 +240,11 @@ void show_table(const Experiment& experiment, const ReproduceOptions& options) {
                     options.markdown.string(), text(TableStyle::kMarkdown),
                     parameters.empty() ? "" : kParametersHead, parameters));
   }
-  print("\nAll {} rows: {}\nReport: python -m ssa_attention.report {} -o report.html\n",
-        rows.size(), (options.out / "table.json").string(), options.out.string());
+  print(
+      "\nAll {} rows and every column: {}\nReport: python -m ssa_attention.report {} -o "
+      "report.html\n\n{}",
+      rows.size(), (options.out / "table.json").string(), options.out.string(),
+      closing_verdict(rows, endpoints, experiment.cells.size(), missing));
 }
 
 /// Says how long what is left takes on this machine.

@@ -98,19 +98,6 @@ std::string baseline_estimate(std::span<const ComparisonRow> rows, const std::st
   return found == rows.end() ? "" : format_centre(*found);
 }
 
-/// "-0.25 ± 0.31", or "×0.25 [0.18, 0.35]" of odds and of values that span decades.
-std::string format_effect(const Measure& measure, const Effect& effect) {
-  const Estimate& difference = effect.test.difference;
-  if (difference.count == 0) return "";
-  if (!std::isfinite(difference.mean)) return "not finite";
-  if (measure.scale == Scale::plain) return format_estimate(difference, true);
-  const std::string ratio = fmt::format("×{:.3g}", std::exp(difference.mean));
-  if (!std::isfinite(difference.half_width)) return ratio;
-  return fmt::format("{} [{:.3g}, {:.3g}]", ratio,
-                     std::exp(difference.mean - difference.half_width),
-                     std::exp(difference.mean + difference.half_width));
-}
-
 /// "×/÷ 2.1", "± 0.4"
 std::string format_detectable(const Measure& measure, const Effect& effect) {
   const double value = effect.test.detectable;
@@ -128,49 +115,108 @@ std::string format_p(const std::optional<double>& p) { return p ? format_p(*p) :
 
 bool is_compared(const ComparisonRow& row) { return row.effect.test.difference.count > 0; }
 
-/// Lines of one variant: softmax beside each other score, or the score alone where softmax is
-/// absent. Repeats are left out.
-std::vector<Line> variant_lines(std::span<const ComparisonRow> rows) {
-  const bool against = std::ranges::any_of(rows, is_compared);
-  std::vector<std::string> baselines;
-  for (const auto& [name, value] : rows.front().baselines) baselines.push_back(name);
-  Line head = {"metric"};
-  if (against) head.emplace_back(kBaselineScore);
-  head.insert(head.end(), {"score", "value"});
-  if (against) {
-    head.insert(head.end(), {"difference", "p", "adjusted", "flips", "detectable", "verdict"});
-  }
-  head.insert(head.end(), baselines.begin(), baselines.end());
-  head.insert(head.end(), {"seeds", "steps"});
+/// A column of a table. One that is too wide for a terminal is squeezed: columns of rank 1 first.
+struct Column {
+  std::string head;
+  int rank = 0;              ///< 0 = stays as it is
+  bool by_interval = false;  ///< loses its intervals instead of going
+  std::vector<std::string> cells = {};
+};
 
-  std::vector<Line> lines = {head};
-  for (const ComparisonRow& row : rows) {
-    if (row.role == RowRole::repeat || (against && row.score == kBaselineScore)) continue;
-    Line line = {row.metric};
-    if (against) line.push_back(baseline_estimate(rows, row.metric));
-    line.insert(line.end(), {row.score, format_centre(row)});
-    if (against) {
-      const Effect& effect = row.effect;
-      const bool compared = is_compared(row);
-      line.insert(line.end(),
-                  {format_effect(row.measure, effect), compared ? format_p(effect.test.p) : "",
-                   format_p(row.p_adjusted), compared ? format_p(effect.sign_flip_p) : "",
-                   format_detectable(row.measure, effect), row.verdict});
-    }
-    for (const std::string& name : baselines) {
-      const auto found =
-          std::ranges::find(row.baselines, name, &std::pair<std::string, double>::first);
-      line.push_back(found == row.baselines.end() ? "" : fmt::format("{:.4g}", found->second));
-    }
-    line.insert(line.end(), {format_seeds(row.seeds), fmt::format("{}", row.steps)});
-    lines.push_back(std::move(line));
+std::vector<Line> lines_of(const std::vector<Column>& columns) {
+  std::vector<Line> lines(columns.front().cells.size() + 1);
+  for (const Column& column : columns) {
+    lines.front().push_back(column.head);
+    for (std::size_t i = 0; i < column.cells.size(); ++i) lines[i + 1].push_back(column.cells[i]);
   }
   return lines;
 }
 
-bool is_judged(const ComparisonRow& row) {
-  return row.role == RowRole::counted && row.in_table && is_compared(row) &&
-         std::isfinite(row.p_adjusted);
+std::size_t widest(const std::string& text) {
+  std::size_t most = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    most = std::max(most, display_width(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return most;
+}
+
+void drop_interval(std::string& cell) {
+  for (const char* begin : {" [", " ±"}) {
+    if (const auto found = cell.find(begin); found != std::string::npos) cell.resize(found);
+  }
+}
+
+/// The table for a terminal, of those columns that fit.
+std::string fitting_text(std::vector<Column> columns) {
+  for (;;) {
+    const std::string text = join_text(lines_of(columns));
+    if (widest(text) <= kTerminalWidth) return text;
+    auto next = columns.end();
+    for (auto column = columns.begin(); column != columns.end(); ++column) {
+      if (column->rank > 0 && (next == columns.end() || column->rank < next->rank)) next = column;
+    }
+    if (next == columns.end()) return text;
+    if (next->by_interval) {
+      std::ranges::for_each(next->cells, drop_interval);
+      next->rank = 0;
+    } else {
+      columns.erase(next);
+    }
+  }
+}
+
+std::string format_columns(const std::vector<Column>& columns, TableStyle style) {
+  return style == TableStyle::kMarkdown ? join_markdown(lines_of(columns)) : fitting_text(columns);
+}
+
+/// Of one variant: softmax beside each other score, or the score alone where softmax is absent.
+/// Repeats are left out.
+std::vector<Column> variant_columns(std::span<const ComparisonRow> group) {
+  const bool against = std::ranges::any_of(group, is_compared);
+  std::vector<ComparisonRow> rows;
+  for (const ComparisonRow& row : group) {
+    if (row.role != RowRole::repeat && !(against && row.score == kBaselineScore)) {
+      rows.push_back(row);
+    }
+  }
+  std::vector<Column> columns;
+  const auto add = [&](Column column, const auto& cell) {
+    for (const ComparisonRow& row : rows) column.cells.push_back(cell(row));
+    columns.push_back(std::move(column));
+  };
+  add({"metric"}, [](const ComparisonRow& row) { return row.metric; });
+  if (against) {
+    add({std::string(kBaselineScore), 5, true},
+        [&](const ComparisonRow& row) { return baseline_estimate(group, row.metric); });
+  }
+  add({"score"}, [](const ComparisonRow& row) { return row.score; });
+  add({"value", 5, true}, [](const ComparisonRow& row) { return format_centre(row); });
+  if (against) {
+    add({"difference"},
+        [](const ComparisonRow& row) { return format_effect(row.measure, row.effect); });
+    add({"p", 4}, [](const ComparisonRow& row) {
+      return is_compared(row) ? format_p(row.effect.test.p) : "";
+    });
+    add({"adjusted", 8}, [](const ComparisonRow& row) { return format_p(row.p_adjusted); });
+    add({"flips", 3}, [](const ComparisonRow& row) {
+      return is_compared(row) ? format_p(row.effect.sign_flip_p) : "";
+    });
+    add({"detectable", 6},
+        [](const ComparisonRow& row) { return format_detectable(row.measure, row.effect); });
+    add({"verdict"}, [](const ComparisonRow& row) { return row.verdict; });
+  }
+  for (const auto& baseline : group.front().baselines) {
+    add({baseline.first, 2}, [&](const ComparisonRow& row) {
+      const auto found =
+          std::ranges::find(row.baselines, baseline.first, &std::pair<std::string, double>::first);
+      return found == row.baselines.end() ? "" : fmt::format("{:.4g}", found->second);
+    });
+  }
+  add({"seeds", 7}, [](const ComparisonRow& row) { return format_seeds(row.seeds); });
+  add({"steps", 1}, [](const ComparisonRow& row) { return fmt::format("{}", row.steps); });
+  return columns;
 }
 
 /// In how many variants a score was lower and higher than softmax.
@@ -202,6 +248,23 @@ Value& at_key(std::vector<std::pair<std::string, Value>>& list, const std::strin
 
 }  // namespace
 
+bool is_judged(const ComparisonRow& row) {
+  return row.role == RowRole::counted && row.in_table && is_compared(row) &&
+         std::isfinite(row.p_adjusted);
+}
+
+std::string format_effect(const Measure& measure, const Effect& effect) {
+  const Estimate& difference = effect.test.difference;
+  if (difference.count == 0) return "";
+  if (!std::isfinite(difference.mean)) return "not finite";
+  if (measure.scale == Scale::plain) return format_estimate(difference, true);
+  const std::string ratio = fmt::format("×{:.3g}", std::exp(difference.mean));
+  if (!std::isfinite(difference.half_width)) return ratio;
+  return fmt::format("{} [{:.3g}, {:.3g}]", ratio,
+                     std::exp(difference.mean - difference.half_width),
+                     std::exp(difference.mean + difference.half_width));
+}
+
 std::string verdict_table(const std::vector<ComparisonRow>& rows, TableStyle style) {
   std::vector<std::pair<std::string, std::vector<std::pair<std::string, Tally>>>> metrics;
   std::vector<std::pair<std::string, Tally>> all;  // by score
@@ -220,7 +283,9 @@ std::string verdict_table(const std::vector<ComparisonRow>& rows, TableStyle sty
     for (const auto& [score, unused] : all) line.push_back(at_key(tallies, score).text());
     lines.push_back(std::move(line));
   }
-  return style == TableStyle::kMarkdown ? join_markdown(lines) : join_text(lines);
+  if (style == TableStyle::kMarkdown) return join_markdown(lines);
+  const std::string text = join_text(lines);
+  return widest(text) <= kTerminalWidth ? text : "";
 }
 
 std::vector<ComparisonRow> rows_of_table(const std::vector<ComparisonRow>& rows) {
@@ -252,30 +317,37 @@ std::vector<VerdictCount> count_verdicts(const std::vector<ComparisonRow>& rows)
   return counts;
 }
 
-std::string format_counts(const std::vector<VerdictCount>& counts) {
-  std::string out;
-  for (const VerdictCount& count : counts) {
-    out += fmt::format(
-        "{}: of {} comparisons with softmax {} better, {} worse, {} equivalent, {} not decided.\n",
-        count.score, count.comparisons, count.better, count.worse, count.equivalent,
-        count.not_decided);
-  }
-  return out;
+std::string format_count(const VerdictCount& count) {
+  return fmt::format(
+      "{}: of {} comparisons with softmax {} better, {} worse, {} equivalent, {} not decided.\n",
+      count.score, count.comparisons, count.better, count.worse, count.equivalent,
+      count.not_decided);
 }
 
 std::string format_endpoints(const std::vector<EndpointRow>& endpoints, TableStyle style) {
   if (endpoints.empty()) return "";
-  std::vector<Line> lines = {{"endpoint", "variant", "score", "difference", "p", "Holm", "flips",
-                              "detectable", "seeds", "verdict"}};
-  for (const EndpointRow& row : endpoints) {
-    const bool run = row.effect.test.difference.count > 0;
-    lines.push_back({row.endpoint.name, row.endpoint.variant, row.score,
-                     format_effect(row.measure, row.effect), run ? format_p(row.effect.test.p) : "",
-                     format_p(row.p_adjusted), format_p(row.effect.sign_flip_p),
-                     format_detectable(row.measure, row.effect),
-                     fmt::format("{} of {}", row.seeds.size(), row.planned), row.verdict});
-  }
-  return style == TableStyle::kMarkdown ? join_markdown(lines) : join_text(lines);
+  std::vector<Column> columns;
+  const auto add = [&](Column column, const auto& cell) {
+    for (const EndpointRow& row : endpoints) column.cells.push_back(cell(row));
+    columns.push_back(std::move(column));
+  };
+  add({"endpoint"}, [](const EndpointRow& row) { return row.endpoint.name; });
+  add({"variant", 4}, [](const EndpointRow& row) { return row.endpoint.variant; });
+  add({"score"}, [](const EndpointRow& row) { return row.score; });
+  add({"difference"},
+      [](const EndpointRow& row) { return format_effect(row.measure, row.effect); });
+  add({"p", 2}, [](const EndpointRow& row) {
+    return row.effect.test.difference.count > 0 ? format_p(row.effect.test.p) : "";
+  });
+  add({"Holm"}, [](const EndpointRow& row) { return format_p(row.p_adjusted); });
+  add({"flips", 1}, [](const EndpointRow& row) { return format_p(row.effect.sign_flip_p); });
+  add({"detectable", 3},
+      [](const EndpointRow& row) { return format_detectable(row.measure, row.effect); });
+  add({"seeds"}, [](const EndpointRow& row) {
+    return fmt::format("{} of {}", row.seeds.size(), row.planned);
+  });
+  add({"verdict"}, [](const EndpointRow& row) { return row.verdict; });
+  return format_columns(columns, style);
 }
 
 std::string markdown_score_parameters(const std::vector<ScoreParameterRow>& rows) {
@@ -298,6 +370,24 @@ std::string markdown_score_parameters(const std::vector<ScoreParameterRow>& rows
   return join_markdown(lines);
 }
 
+std::string wrap(std::string_view text) {
+  std::string out;
+  std::size_t column = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(" \n", begin), text.size());
+    const std::string word(text.substr(begin, end - begin));
+    const std::size_t width = display_width(word);
+    if (column > 0 && column + 1 + width > kTerminalWidth) {
+      out += "\n";
+      column = 0;
+    }
+    out += (column > 0 ? " " : "") + word;
+    column += width + (column > 0 ? 1 : 0);
+    begin = end + 1;
+  }
+  return out + "\n";
+}
+
 std::string format_table(const std::vector<ComparisonRow>& rows, TableStyle style) {
   const bool markdown = style == TableStyle::kMarkdown;
   std::string out;
@@ -312,10 +402,9 @@ std::string format_table(const std::vector<ComparisonRow>& rows, TableStyle styl
     const std::string size = fmt::format(
         "{}, {} layers, {} heads, width {}, {} parameters, batch {}, {} steps", first.task,
         first.layers, first.heads, first.width, first.parameters, first.batch, first.steps);
-    out += fmt::format(
-        "{}{}{}{}\n{}", begin == 0 ? "" : "\n", markdown ? "### " : "", first.variant,
-        markdown ? "\n\n" + size + "\n" : " (" + size + ")",
-        markdown ? join_markdown(variant_lines(group)) : join_text(variant_lines(group)));
+    out += fmt::format("{}{}{}\n{}{}\n{}{}", begin == 0 ? "" : "\n", markdown ? "### " : "",
+                       first.variant, markdown ? "\n" : "  ", size, markdown ? "\n" : "",
+                       format_columns(variant_columns(group), style));
     begin = end;
   }
   return out;

@@ -1,6 +1,7 @@
 // How a comparison is printed: text for a terminal, Markdown for the documentation.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,7 +10,11 @@
 
 namespace ssa {
 
+/// Text drops columns of secondary figures until it fits kTerminalWidth, where it can; Markdown has
+/// all of them.
 enum class TableStyle { kText, kMarkdown };
+
+inline constexpr std::size_t kTerminalWidth = 100;
 
 /// What a reader of the table must know.
 inline constexpr std::string_view kTableNotes =
@@ -27,17 +32,25 @@ inline constexpr std::string_view kTableNotes =
     "spread "
     "show with probability 0.8.\n";
 
+/// "-0.25 ± 0.31", or "×0.25 [0.18, 0.35]" of odds and of values that span decades.
+std::string format_effect(const Measure& measure, const Effect& effect);
+
+/// Whether the row counts among the verdicts.
+bool is_judged(const ComparisonRow& row);
+
 /// Rows that the experiment's `metrics` ask for, or all.
 std::vector<ComparisonRow> rows_of_table(const std::vector<ComparisonRow>& rows);
 
-/// "ssa: of 92 comparisons of errors under shift 3 better, 3 worse, …" a score, and a line end
-/// each; empty where none has a verdict.
-std::string format_counts(const std::vector<VerdictCount>& counts);
+/// "ssa: of 92 comparisons with softmax 3 better, 3 worse, …" and a line end.
+std::string format_count(const VerdictCount& count);
 
 /// Which score did better than softmax where, of experiments with at least two others: for every
 /// score and metric of errors in how many variants it was lower and higher, "2 lower, 1 higher of
-/// 6"; "" for others.
+/// 6"; "" for others, and for text that would not fit.
 std::string verdict_table(const std::vector<ComparisonRow>& rows, TableStyle style);
+
+/// The text as lines of at most kTerminalWidth columns; its own line ends count as spaces.
+std::string wrap(std::string_view text);
 
 /// One table per variant, softmax and one other score to a line, steps and seeds on every line.
 std::string format_table(const std::vector<ComparisonRow>& rows, TableStyle style);

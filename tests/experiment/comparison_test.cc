@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "experiment/closing_verdict.h"
 #include "experiment/table_text.h"
 
 namespace ssa {
@@ -291,15 +292,77 @@ TEST(Table, HasOneLineForSoftmaxBesideEachOtherScore) {
 TEST(Table, CountsTheVerdictsOfErrors) {
   Made made;
   made.add("softmax", {0.5, 0.5, 0.5}).add("ssa", {0.25, 0.25, 0.3125});
-  EXPECT_EQ(format_counts(count_verdicts(made.rows())), "") << "m is no error";
+  EXPECT_TRUE(count_verdicts(made.rows()).empty()) << "m is no error";
   made.as_rates("sigma=5/40/wrong");
   for (CellResult& result : made.results) {
     result.metrics["none/last-layer/entropy"] = 1;
     result.metrics["huge=1/40/wrong-at"] = 0;
     result.counts["huge=1/40/wrong-at"] = {0, 10};
   }
-  EXPECT_EQ(format_counts(count_verdicts(made.rows())),
+  ASSERT_EQ(count_verdicts(made.rows()).size(), 1);
+  EXPECT_EQ(format_count(count_verdicts(made.rows())[0]),
             "ssa: of 2 comparisons with softmax 1 better, 0 worse, 0 equivalent, 1 not decided.\n");
+}
+
+TEST(Table, DropsColumnsUntilATerminalHoldsIt) {
+  Made made;
+  made.add("softmax", {0.5, 0.25, 0.75}).add("ssa", {0.25, 0.125, 0.375});
+  const std::string long_name(40, 'x');
+  for (CellResult& result : made.results) result.metrics = {{long_name, result.metrics.at("m")}};
+  const std::string text = format_table(made.rows(), TableStyle::kText);
+  EXPECT_NE(text.find("softmax  score  value  difference"), std::string::npos) << text;
+  EXPECT_NE(text.find("-0.25 ± 0.31  "), std::string::npos) << text;
+  EXPECT_EQ(text.find("flips"), std::string::npos) << text;
+  EXPECT_NE(format_table(made.rows(), TableStyle::kMarkdown).find("flips"), std::string::npos);
+  EXPECT_EQ(wrap("a\nb"), "a b\n");
+  EXPECT_EQ(wrap(std::string(60, 'x') + " " + std::string(60, 'y')),
+            std::string(60, 'x') + "\n" + std::string(60, 'y') + "\n");
+}
+
+TEST(Verdict, SaysInAFewLinesHowItCameOut) {
+  Made made;
+  made.add("softmax", {0.5, 0.5, 0.5}).add("ssa", {0.25, 0.25, 0.3125});
+  EXPECT_EQ(closing_verdict(made.rows(), {}, 6, 0),
+            "Verdict: none: no error is compared with softmax's.\n");
+  made.as_rates("sigma=5/40/wrong");
+  EXPECT_EQ(closing_verdict(
+                Made(10).add("softmax", {1}).add("ssa", {1}).as_rates("sigma=5/40/wrong").rows(),
+                {}, 2, 0),
+            "Verdict: none: smoke run.\n");
+  EXPECT_EQ(
+      closing_verdict(
+          Made().add("softmax", {1}).add("ssa", {1}).as_rates("sigma=5/40/wrong").rows(), {}, 2, 0),
+      "Verdict: none: too few seeds.\n");
+  for (CellResult& result : made.results) {
+    result.metrics["huge=1/40/wrong-at"] = 0;
+    result.counts["huge=1/40/wrong-at"] = {0, 10};
+  }
+  EXPECT_EQ(closing_verdict(made.rows(), {}, 6, 1),
+            "Verdict: of 2 comparisons of ssa with softmax 1 better, 0 worse, 0 equivalent, 1 not "
+            "decided.\n"
+            "Not seen: half of 1 undecided comparisons could not show less than a factor of 566.\n"
+            "1 of 6 cells are not finished.\n");
+}
+
+TEST(Verdict, HasTwoLinesForPrimaryEndpointsAtMost) {
+  const auto endpoint = [](const char* name, double p, const char* verdict) {
+    EndpointRow row{EndpointConfig(), "ssa"};
+    row.endpoint.name = name;
+    row.measure = {.better = Better::lower, .scale = Scale::log_odds};
+    row.effect.test = {{std::log(0.5), std::log(2), 3}, p, 1};
+    row.p_adjusted = p;
+    row.verdict = verdict;
+    return row;
+  };
+  const EndpointRow first = endpoint("first", 0.9, "not decided");
+  const EndpointRow second = endpoint("second", 0.01, "lower");
+  const EndpointRow third = endpoint("third", 0.02, "higher");
+  const std::string none = "Verdict: none: no error is compared with softmax's.\n";
+  const std::string of_second = "Primary endpoint second (ssa): ×0.5 [0.25, 1], better.\n";
+  EXPECT_EQ(closing_verdict({}, {first, second}, 0, 0),
+            none + of_second + "Primary endpoint first (ssa): ×0.5 [0.25, 1], not decided.\n");
+  EXPECT_EQ(closing_verdict({}, {first, second, third}, 0, 0),
+            none + of_second + "2 other primary endpoints: 1 worse, 1 not decided.\n");
 }
 
 TEST(Table, SaysWhichScoreDidBetterWhere) {

@@ -33,15 +33,15 @@ VALUES = {
 }
 
 
-def t_quantile(degrees):
-    """The t of P(|T| <= t) = 0.95."""
+def t_quantile(degrees, confidence=0.95):
+    """The t of P(|T| <= t) = confidence."""
     inside = lambda t: mpmath.betainc(
         mpmath.mpf(1) / 2, mpmath.mpf(degrees) / 2, 0, t * t / (degrees + t * t), regularized=True
     )
     low, high = mpmath.mpf(0), mpmath.mpf(100)
     for _ in range(80):
         middle = (low + high) / 2
-        low, high = (middle, high) if inside(middle) < 0.95 else (low, middle)
+        low, high = (middle, high) if inside(middle) < confidence else (low, middle)
     return low
 
 
@@ -72,6 +72,12 @@ def p_of(values):
     degrees = len(values) - 1
     t = mpmath.mpf(mean) / (mpmath.mpf(half) / t_quantile(degrees))
     return float(mpmath.betainc(mpmath.mpf(degrees) / 2, 0.5, 0, degrees / (degrees + t * t), regularized=True))
+
+
+def detectable(score):
+    """The ratio of odds that five seeds with this spread show with probability 0.8."""
+    _, half = interval(odds_ratios(score))
+    return math.exp(half / t_quantile(4) * (t_quantile(4) + t_quantile(4, 0.6)))
 
 
 def make(ssa, seeds, steps=2000):
@@ -168,12 +174,20 @@ def test_means_intervals_and_verdicts(ssa):
     assert not_finite["mean"] is None and not_finite["verdict"] == "no verdict: not finite"
     mean, half = interval([log_odds(value) for value in VALUES["ssa"]])
     rate = lambda odds: 1 / (1 + math.exp(-odds))
-    assert f"{rate(mean):.3g} [{rate(mean - half):.3g}, {rate(mean + half):.3g}]" in printed
+    value = f"{rate(mean):.3g} [{rate(mean - half):.3g}, {rate(mean + half):.3g}]"
+    assert f"  ssa      {rate(mean):.3g}  " in printed and value not in printed, "a terminal has no place for it"
+    assert max(len(line) for line in printed.splitlines() if str(out) not in line) <= 100
+    verdict = printed.split(" -o report.html\n\n")[1]
+    assert verdict.splitlines() == [
+        "Verdict: of 2 comparisons of 2 scores with softmax 1 better, 0 worse, 0 equivalent, 1 not decided.",
+        f"Not seen: half of 1 undecided comparisons could not show less than a factor of {detectable('softcap'):.3g}.",
+    ]
     assert "an earlier version: all seeds were tested on the same sequences" in printed
     assert "none/40/wrong" not in printed, "experiment.metrics leaves it out"
     everything = ssa("reproduce", config, "--out", out, "--table", "--all-metrics").stdout
     assert "none/40/wrong" in everything
     markdown = (ssa.folder / "table.md").read_text()
+    assert value in markdown
     assert f"`ssa reproduce {config} --out {out} --markdown table.md`" in markdown
     mean, half = interval([log_odds(value) for value in VALUES["softmax"]])
     value = f"{rate(mean):.3g} [{rate(mean - half):.3g}, {rate(mean + half):.3g}]"
