@@ -1,7 +1,7 @@
 """Times `ssa data tokenize` against PyPI `tokenizers` with GPT-2's tokenizer, one worker against one thread and two
 against two.
 
-    python bench/data_tokenize.py --data ../shared/data --ssa build/release/bin/ssa
+    python bench/data_tokenize.py --data "$SSA_DATA" --ssa build/release/bin/ssa
 
 Ours: the wall clock of the whole command, from reading the tokenizer and the files to synced shards. Theirs: the faster
 of encode_batch and encode_batch_fast (which leaves out offsets) alone, on texts in memory, in a process of its own with

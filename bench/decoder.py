@@ -1,6 +1,6 @@
 """Times training of a decoder, the paper's of 114 M: `ssa train` against Hugging Face, speed and peak memory.
 
-    PYTHONPATH=build/release/python python bench/decoder.py --data ../shared/data
+    PYTHONPATH=build/release/python python bench/decoder.py --data "$SSA_DATA"
 
 All train the model of --config (NemotronForCausalLM there) from the same weights on the same tokens of books, one
 sequence of --length at a step, with as many threads, bfloat16 autocast, fused AdamW, clipping at 1. Theirs: SDPA attention (softmax), eager SSA (what an SSA

@@ -1,6 +1,6 @@
 """Times training of BabyBERTa's model: `ssa train` on packed sentences against Hugging Face on padded ones.
 
-    PYTHONPATH=build/release/python python bench/encoder.py --data ../shared/data
+    PYTHONPATH=build/release/python python bench/encoder.py --data "$SSA_DATA"
 
 Both train the same model (8 layers, width 256, dropout 0.1) on the same sentences of AO-CHILDES, batches of 16, with
 as many threads. Theirs: RobertaForMaskedLM with SDPA attention, DataCollatorForLanguageModeling (which pads to the

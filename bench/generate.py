@@ -1,6 +1,6 @@
 """Times writing of text by the paper's 114 M decoder: `ssa generate` against Hugging Face's `generate`.
 
-    PYTHONPATH=build/release/python python bench/generate.py --data ../shared/data
+    PYTHONPATH=build/release/python python bench/generate.py --data "$SSA_DATA"
 
 Both go on greedily from the same prompt with a key/value cache, with the same weights (softmax; SSA: the same model
 with its score) and as many threads, float32. Each is a process of its own that times the tokens alone, not its

@@ -1,6 +1,6 @@
 """Times training of a decoder in several processes against one, each with as much work and one thread.
 
-    python bench/processes.py --data ../shared/data
+    python bench/processes.py --data "$SSA_DATA"
 
 Each trains the model of --config on tokens of books, one sequence of --length at a step in every process: what one
 process does in a step, `torchrun` makes each of --processes do, and then gradients are averaged over Gloo. Shown is

@@ -12,8 +12,14 @@ SOURCE = Path(__file__).resolve().parent.parent
 
 def parser_of(description: str, rounds: int) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
-    data = Path(os.environ.get("SSA_DATA") or SOURCE.parent / "shared/data")
-    parser.add_argument("--data", type=Path, default=data, help="the real texts")
+    data = os.environ.get("SSA_DATA")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=data and Path(data),
+        required=not data,
+        help="folder of the real texts (default: the one that SSA_DATA names)",
+    )
     parser.add_argument("--ssa", type=Path, default=SOURCE / "build/release/bin/ssa", help="the program")
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--out", type=Path, help="also write every number to this JSON file")

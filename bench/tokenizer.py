@@ -1,6 +1,6 @@
 """Times `ssa tokenizer encode` against PyPI `tokenizers` on the real texts, one thread each.
 
-    python bench/tokenizer.py --data ../shared/data --ssa build/release/bin/ssa
+    python bench/tokenizer.py --data "$SSA_DATA" --ssa build/release/bin/ssa
 
 Both encode the same lines, and the ids are compared first. Ours: the time inside of encode(), as `--speed` tells it.
 Theirs: the fastest of encode, encode_batch and encode_batch_fast (which leaves out offsets), in memory, in a process

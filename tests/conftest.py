@@ -126,10 +126,12 @@ def ssa(tmp_path):
 
 @pytest.fixture(scope="session")
 def real_data():
-    """The folder of the real data: SSA_DATA, else shared/data beside the checkout. Tests skip where there is none."""
-    folder = Path(os.environ.get("SSA_DATA") or Path(os.environ["SSA_SOURCE"]).parent / "shared/data")
+    """The folder of the real data, which SSA_DATA names. Tests skip where there is none."""
+    if not os.environ.get("SSA_DATA"):
+        pytest.skip("no real data: the environment variable SSA_DATA names no folder")
+    folder = Path(os.environ["SSA_DATA"]).resolve()
     if not folder.is_dir():
-        pytest.skip(f"no real data in {folder} (environment SSA_DATA)")
+        pytest.skip(f"no real data: SSA_DATA = {os.environ['SSA_DATA']} is no folder")
     return folder
 
 

@@ -11,8 +11,8 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/checks.h"
 #include "cli/command.h"
-#include "cli/number.h"
 #include "eval/attention_map.h"
 #include "eval/model_json.h"
 #include "files/durable_files.h"

@@ -33,5 +33,7 @@ void add_generate(CLI::App& app, int& exit_code);
 void add_data(CLI::App& app, int& exit_code);
 void add_scores(CLI::App& app, int& exit_code);
 void add_info(CLI::App& app, int& exit_code);
+void add_completion(CLI::App& app, int& exit_code);
+void add_help(CLI::App& app, int& exit_code);
 
 }  // namespace ssa

@@ -9,6 +9,7 @@
 #include <string>
 #include <type_traits>
 
+#include "cli/checks.h"
 #include "config/config.h"
 
 namespace ssa {
@@ -39,6 +40,7 @@ void add_section_flags(CLI::App& app, const Section& section, const std::string&
            flag, set, fmt::format("{}{} ({})", tasks, field.help, accepts(initial, field)))
         ->type_name("")
         ->default_str(flag_text(initial))
+        ->check(known_values(listed_values(initial, field)))
         ->group(group);
   });
 }

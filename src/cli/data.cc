@@ -10,8 +10,9 @@
 #include <string>
 #include <thread>
 
+#include "cli/checks.h"
 #include "cli/command.h"
-#include "cli/number.h"
+#include "cli/python.h"
 #include "config/field.h"
 #include "files/durable_files.h"
 #include "files/terminal.h"
@@ -192,6 +193,12 @@ void add_data(CLI::App& app, int& exit_code) {
   telling.add_option("prefix", *prefix, "the PREFIX of their files")->required();
   telling.footer("Example: ssa data info books");
   telling.callback([prefix] { info(*prefix); });
+
+  CLI::App& fetching =
+      *app.add_subcommand("fetch", "fetch public data sets, resumed and verified, with Python");
+  pass_to_python(fetching, {.module = "ssa_attention.data.fetch",
+                            .command = "data fetch",
+                            .needs = "the package ssa_attention"});
 
   app.footer("Example: ssa data tokenize books.txt.gz --tokenizer tokenizer.json --out books");
 }

@@ -12,10 +12,10 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/config_flags.h"
 #include "cli/eval_suite.h"
-#include "cli/number.h"
 #include "config/version.h"
 #include "eval/metric_kind.h"
 #include "eval/model_json.h"
@@ -60,14 +60,14 @@ EvalWork work_of(SuiteKind kind) {
   return {check_pairs, evaluate_pairs};
 }
 
-/// "icl-shift, ppl": names of the suites for which it holds.
+/// Names of the suites for which it holds.
 template <class Holds>
-std::string names_of_suites(const Holds& holds) {
+std::vector<std::string> names_of_suites(const Holds& holds) {
   std::vector<std::string> names;
   for (const SuiteInfo& suite : kSuites) {
     if (holds(suite)) names.emplace_back(suite.name);
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  return names;
 }
 
 const SuiteInfo& chosen_suite(const EvalArguments& arguments, const std::string& task) {
@@ -75,9 +75,10 @@ const SuiteInfo& chosen_suite(const EvalArguments& arguments, const std::string&
     return suite.is_for(task) && (arguments.suite.empty() || arguments.suite == suite.name);
   });
   if (found == std::end(kSuites)) {
-    throw std::invalid_argument(fmt::format(
-        "--suite {}: no such suite for a model of {}; there is {}", arguments.suite, task,
-        names_of_suites([&](const SuiteInfo& suite) { return suite.is_for(task); })));
+    const auto names = names_of_suites([&](const SuiteInfo& suite) { return suite.is_for(task); });
+    throw std::invalid_argument(
+        fmt::format("--suite {}: no such suite for a model of {}; there is {}{}", arguments.suite,
+                    task, fmt::join(names, ", "), did_you_mean(arguments.suite, names)));
   }
   for (const Setting& setting : arguments.given) {
     if (takes(found->kind, setting.key)) continue;
@@ -162,10 +163,9 @@ void add_option_flags(CLI::App& app, EvalArguments& arguments) {
   EvaluationOptions::sections([&](auto section_member) {
     const auto& section = defaults.*section_member;
     using Section = std::remove_cvref_t<decltype(section)>;
-    const std::string group = "With --suite " + names_of_suites([](const SuiteInfo& suite) {
-                                return Section::is_of(suite.kind);
-                              });
-    add_section_flags(app, section, group, note);
+    const auto names =
+        names_of_suites([](const SuiteInfo& suite) { return Section::is_of(suite.kind); });
+    add_section_flags(app, section, fmt::format("With --suite {}", fmt::join(names, ", ")), note);
   });
 }
 
@@ -194,6 +194,7 @@ void add_eval(CLI::App& app, int&) {
   add_option_flags(app, *arguments);
   std::vector<std::string> known;
   for (const SuiteInfo& one : kSuites) known.push_back(fmt::format("{} = {}", one.name, one.help));
+  suite->check(known_values(names_of_suites([](const SuiteInfo&) { return true; })));
   suite->description(fmt::format("what is measured: {} (default: the first one for the run's task)",
                                  fmt::join(known, ", ")));
   app.footer(

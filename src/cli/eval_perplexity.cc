@@ -7,6 +7,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "cli/checks.h"
 #include "cli/eval_suite.h"
 #include "eval/perplexity.h"
 #include "files/data_file.h"

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "cli/checks.h"
 #include "cli/eval_suite.h"
 #include "eval/choice_task.h"
 #include "files/data_file.h"

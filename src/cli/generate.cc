@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/checks.h"
 #include "cli/command.h"
-#include "cli/number.h"
 #include "files/lines.h"
 #include "files/terminal.h"
 #include "generate/generation.h"
@@ -171,7 +171,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   app.add_option("--tokenizer", arguments->tokenizer, "instead of the run's task.tokenizer");
   app.add_option("--merges", arguments->merges, "instead of the run's task.merges");
   app.add_option("--precision", arguments->precision, "of matrix products and attention")
-      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->check(one_of(choice_names<Precision>()))
       ->capture_default_str();
   app.add_option("--checkpoint", arguments->checkpoint, "step of the checkpoint (default: newest)")
       ->check(whole_number(0));

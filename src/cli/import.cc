@@ -11,8 +11,8 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/checks.h"
 #include "cli/command.h"
-#include "cli/number.h"
 #include "files/durable_files.h"
 #include "files/terminal.h"
 #include "model/hugging_face/architecture.h"
@@ -179,7 +179,7 @@ void add_import(CLI::App& app, int&) {
   app.add_option("--merges", arguments->merges, "merges.txt, where the tokenizer is a vocab.json");
   app.add_option("--score", arguments->score,
                  "another scoring function than the checkpoint's softmax (ssa scores)")
-      ->check(CLI::IsMember(score_names()));
+      ->check(one_of(score_names()));
   CLI::Option* match =
       app.add_flag("--match", arguments->match,
                    "begin with the score's parameters where it computes what softmax did (ssa: n "

@@ -3,15 +3,18 @@
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <iterator>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
-#include "config/field.h"
+#include "config/suggestion.h"
 #include "config/version.h"
 #include "files/terminal.h"
 #include "run/failure.h"
@@ -32,6 +35,8 @@ const std::vector<Command>& commands() {
       {"data", "turn text files into memory-mapped token shards", add_data},
       {"scores", "list the scoring functions with formula and parameters", add_scores},
       {"info", "show versions, instruction set, threads and libraries", add_info},
+      {"completion", "write what completes commands in bash or zsh", add_completion},
+      {"help", "show the help of a command", add_help},
   };
   return table;
 }
@@ -46,6 +51,17 @@ int fail(int code, const std::string& message) {
   return code;
 }
 
+/// The help of the command and of those below it, each under its name. Those that are Python's tell
+/// their own.
+void print_every_help(const CLI::App& app, const std::string& above) {
+  if (app.get_prefix_command()) return;
+  const std::string name = above.empty() ? app.get_name() : above + " " + app.get_name();
+  print("## {}\n\n{}\n", name, app.help(above));
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (!command->get_name().empty()) print_every_help(*command, name);
+  }
+}
+
 /// The innermost sub-command that was asked for, or the program itself.
 const CLI::App& parsed_app(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
@@ -58,23 +74,68 @@ std::string full_name(const CLI::App& app) {
   return parent == nullptr ? app.get_name() : full_name(*parent) + " " + app.get_name();
 }
 
+/// Names of the sub-commands; option groups are nameless ones.
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (!command->get_name().empty()) names.push_back(command->get_name());
+  }
+  return names;
+}
+
+/// With those of option groups.
+std::vector<std::string> flag_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options({})) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (const CLI::App* group : app.get_subcommands({})) {
+    if (group->get_name().empty()) std::ranges::copy(flag_names(*group), std::back_inserter(names));
+  }
+  return names;
+}
+
+/// "unknown command trian; did you mean train?"
+std::string unknown_argument(const CLI::App& app, const std::string& argument) {
+  if (argument.starts_with("-")) {
+    const std::string flag = argument.substr(0, argument.find('='));
+    return fmt::format("unknown flag {}{}", flag, did_you_mean(flag, flag_names(app)));
+  }
+  const std::vector<std::string> names = command_names(app);
+  return fmt::format("unknown {} {}{}", names.empty() ? "argument" : "command", argument,
+                     did_you_mean(argument, names));
+}
+
+std::string with_reference(const std::string& message, const CLI::App& app) {
+  return fmt::format("{} (see {} --help)", message, full_name(app));
+}
+
 /// CLI11's message; for arguments that it does not know also the nearest ones that it does.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& parsed = parsed_app(app);
-  std::string message = error.what();
   const auto unknown = parsed.remaining();
-  std::vector<std::string> known;
-  for (const CLI::App* command : parsed.get_subcommands({})) known.push_back(command->get_name());
-  if (known.empty()) {
-    for (const CLI::Option* option : parsed.get_options()) {
-      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  return with_reference(unknown.empty() ? error.what() : unknown_argument(parsed, unknown.front()),
+                        parsed);
+}
+
+/// `ssa help train` is `ssa train --help`: the arguments in that form. Throws CLI::ParseError where
+/// there is no such command.
+std::vector<std::string> resolve_help(const CLI::App& app, std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments.front() != "help" || arguments.back() == "--all") {
+    return arguments;
+  }
+  arguments.erase(arguments.begin());
+  const CLI::App* found = &app;
+  for (const std::string& name : arguments) {
+    if (name.starts_with("-")) continue;
+    const CLI::App* command = found->get_subcommand_no_throw(name);
+    if (command == nullptr) {
+      throw CLI::ParseError(with_reference(unknown_argument(*found, name), *found), kUsage);
     }
+    found = command;
   }
-  if (!unknown.empty()) {
-    message = fmt::format("unknown argument {}; did you mean {}?", unknown.front(),
-                          nearest_name(unknown.front(), known));
-  }
-  return fmt::format("{} (see {} --help)", message, full_name(parsed));
+  arguments.emplace_back("--help");
+  return arguments;
 }
 
 /// A training step frees what the next one asks for again. Keeping it saves a page fault for every
@@ -108,8 +169,15 @@ int run(int argc, char** argv) {
     print_error_text(app.help());
     return kUsage;
   }
+  std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
-    app.parse(argc, argv);
+    arguments = resolve_help(app, std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    return fail(kUsage, error.what());
+  }
+  try {
+    std::ranges::reverse(arguments);  // as parse() takes them
+    app.parse(std::move(arguments));
   } catch (const CLI::Success& request) {  // --help, --version
     return finish(app.exit(request));
   } catch (const CLI::ParseError& error) {
@@ -121,6 +189,16 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
+
+/// `ssa help train` is turned into --help before it is parsed (resolve_help): what is left is its
+/// own help, and --all.
+void add_help(CLI::App& app, int&) {
+  app.add_option("COMMAND", "train, tokenizer encode, …")->expected(0, -1);
+  app.add_flag("--all", "show the help of every command");
+  app.footer("Example: ssa help train");
+  app.callback([&app] { print_every_help(*app.get_parent(), ""); });
+}
+
 }  // namespace ssa
 
 int main(int argc, char** argv) { return ssa::run(argc, argv); }

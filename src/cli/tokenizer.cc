@@ -1,16 +1,12 @@
 // `ssa tokenizer`: text to token ids and back, line by line; training through Python.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
@@ -18,7 +14,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "config/version.h"
+#include "cli/python.h"
 #include "files/json.h"
 #include "files/lines.h"
 #include "files/terminal.h"
@@ -176,45 +172,6 @@ void info(const TokenizerOptions& options) {
   }
 }
 
-/// What Python runs: the module, without the working directory among the places that it imports
-/// from (a tokenizers.py that lies beside a corpus is not to be run), and one line where a package
-/// is missing. Python 3.11's -P does the first, but other versions have no such flag.
-constexpr const char* kTraining = R"(
-import sys
-sys.path[:] = [place for place in sys.path if place]
-try:
-    from ssa_attention.tokenizer_training import main
-except ImportError as error:
-    sys.exit(f"ssa: tokenizer train: {sys.executable}: {error}: training needs ssa_attention with tokenizers (pip install "
-             "'.[tokenizer]' in the project's folder); SSA_PYTHON in the environment names another Python")
-sys.exit(main())
-)";
-
-/// The Python that SSA_PYTHON in the environment names, else the one that this was built with (and
-/// the package built with it, where the environment names none), else python3.
-std::string choose_python() {
-  if (const char* chosen = std::getenv("SSA_PYTHON")) return chosen;
-  const std::string python(build_python());
-  if (access(python.c_str(), X_OK) != 0) return "python3";
-  setenv("PYTHONPATH", std::string(build_python_package()).c_str(), 0);
-  return python;
-}
-
-/// Training is the work of PyPI `tokenizers`: this process becomes the Python module that calls it.
-void train(const std::vector<std::string>& arguments) {
-  const std::string python = choose_python();
-  std::vector<std::string> command = {python, "-c", kTraining};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  std::vector<char*> words;
-  for (std::string& word : command) words.push_back(word.data());
-  words.push_back(nullptr);
-  execvp(python.c_str(), words.data());
-  throw std::runtime_error(
-      fmt::format("{}: cannot be started ({}): training needs Python with the package "
-                  "ssa_attention; SSA_PYTHON in the environment names another one",
-                  python, std::strerror(errno)));
-}
-
 using Work = void (*)(const TokenizerOptions&);
 
 CLI::App& add_work(CLI::App& app, const char* name, const char* help,
@@ -252,9 +209,10 @@ void add_tokenizer(CLI::App& app, int&) {
   decoding.footer("Example: ssa tokenizer decode tokenizer.json ids.txt");
 
   CLI::App& training = *app.add_subcommand("train", "make a tokenizer from text, with Python");
-  training.prefix_command();  // every argument is the Python module's, --help too
-  training.set_help_flag();
-  training.callback([&training] { train(training.remaining()); });
+  pass_to_python(training, {.module = "ssa_attention.tokenizer_training",
+                            .command = "tokenizer train",
+                            .needs = "ssa_attention with tokenizers (pip install '.[tokenizer]' in "
+                                     "the project's folder)"});
 
   CLI::App& telling = add_work(app, "info", "show what a tokenizer does", options, info);
   telling.footer("Example: ssa tokenizer info tokenizer.json");

@@ -7,9 +7,9 @@
 #include <memory>
 #include <stdexcept>
 
+#include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/config_flags.h"
-#include "cli/number.h"
 #include "run/run_data.h"
 #include "run/run_folder.h"
 

@@ -40,14 +40,14 @@ void set(Config& config, const Setting& setting) {
     }
   });
   if (!section_found) {
-    refuse(fmt::format("{}: unknown section [{}]; did you mean [{}]?", setting.origin,
-                       setting.section, nearest_name(setting.section, section_names())));
+    refuse(fmt::format("{}: unknown section [{}]{}", setting.origin, setting.section,
+                       did_you_mean(setting.section, section_names(), "[", "]")));
   }
   if (!key_found) {
-    refuse(fmt::format("{}: unknown key {}.{}; did you mean {}.{}?", setting.origin,
-                       setting.section, setting.key,
-                       elsewhere.empty() ? setting.section : elsewhere,
-                       elsewhere.empty() ? nearest_name(setting.key, keys) : setting.key));
+    if (!elsewhere.empty()) keys = {setting.key};
+    refuse(fmt::format(
+        "{}: unknown key {}.{}{}", setting.origin, setting.section, setting.key,
+        did_you_mean(setting.key, keys, (elsewhere.empty() ? setting.section : elsewhere) + ".")));
   }
 }
 

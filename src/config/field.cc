@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numeric>
 #include <stdexcept>
+
+#include "config/suggestion.h"
 
 namespace ssa {
 namespace {
@@ -58,10 +59,10 @@ bool is_choice(const std::string& value, const Field& field) {
   return field.choices.empty() || std::ranges::find(field.choices, value) != field.choices.end();
 }
 
-std::string did_you_mean(const std::string& value, const Field& field) {
-  return field.choices.empty()
-             ? ""
-             : fmt::format("; did you mean \"{}\"?", nearest_name(value, field.choices));
+/// With what the field accepts where the value is none of its choices.
+[[noreturn]] void refuse_choice(const Setting& setting, const Field& field,
+                                const std::string& value, const std::string& expected) {
+  refuse(setting, expected, did_you_mean(value, field.choices, "\"", "\""));
 }
 
 template <class Number>
@@ -111,7 +112,7 @@ void assign(std::string& member, const Field& field, const Setting& setting) {
   if (!setting.value.is_string()) refuse(setting, accepts(member, field));
   const auto value = setting.value.get<std::string>();
   if (!is_choice(value, field)) {
-    refuse(setting, accepts(member, field), did_you_mean(value, field));
+    refuse_choice(setting, field, value, accepts(member, field));
   }
   member = value;
 }
@@ -131,7 +132,7 @@ void assign(std::vector<std::string>& member, const Field& field, const Setting&
     if (!element.is_string()) refuse(setting, accepts(member, field));
     values.push_back(element.get<std::string>());
     if (!is_choice(values.back(), field)) {
-      refuse(setting, accepts(member, field), did_you_mean(values.back(), field));
+      refuse_choice(setting, field, values.back(), accepts(member, field));
     }
   }
   member = values;
@@ -190,30 +191,6 @@ std::string flag_text(const Json& value) {
   std::string text;
   for (const Json& element : value) text += (text.empty() ? "" : ",") + flag_text(element);
   return text;
-}
-
-std::string nearest_name(std::string_view name, std::span<const std::string> known) {
-  std::string best;
-  std::size_t best_distance = std::numeric_limits<std::size_t>::max();
-  for (const std::string& candidate : known) {
-    // Levenshtein distance, one row at a time: row[j] = distance(name[0, i), candidate[0, j)).
-    std::vector<std::size_t> row(candidate.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 0; i < name.size(); ++i) {
-      std::size_t diagonal = row[0];
-      row[0] = i + 1;
-      for (std::size_t j = 0; j < candidate.size(); ++j) {
-        const std::size_t replaced = diagonal + (name[i] == candidate[j] ? 0 : 1);
-        diagonal = row[j + 1];
-        row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-      }
-    }
-    if (row.back() < best_distance) {
-      best_distance = row.back();
-      best = candidate;
-    }
-  }
-  return best;
 }
 
 std::string flag_name(std::string_view field_name) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "config/choices.h"
+#include "config/suggestion.h"
 
 namespace ssa {
 
@@ -85,6 +86,21 @@ void assign(std::optional<C>& member, const Field& field, const Setting& setting
   }
 }
 
+/// The names that the field accepts; none where they are not listed.
+inline std::vector<std::string> listed_values(bool, const Field&) { return {"true", "false"}; }
+template <class T>
+requires(!Choice<T>) std::vector<std::string> listed_values(const T&, const Field& field) {
+  return field.choices;
+}
+template <Choice C>
+std::vector<std::string> listed_values(C, const Field&) {
+  return choice_names<C>();
+}
+template <Choice C>
+std::vector<std::string> listed_values(const std::optional<C>&, const Field&) {
+  return choice_names<C>();
+}
+
 /// What the field accepts, in words: "an integer of at least 1", "one of adam, adamw", …
 std::string accepts(bool, const Field& field);
 std::string accepts(std::int64_t, const Field& field);
@@ -128,11 +144,9 @@ std::string flag_text(const Json& value);
 template <Choice C>
 C choice_named(const std::string& what, const std::string& name) {
   if (const auto found = find_choice<C>(name)) return *found;
-  throw std::invalid_argument(what + " = \"" + name + "\": expected " + accepts(C{}, Field{}));
+  throw std::invalid_argument(what + " = \"" + name + "\": expected " + accepts(C{}, Field{}) +
+                              did_you_mean(name, choice_names<C>(), "\"", "\""));
 }
-
-/// The name with the smallest edit distance to `name`; "" if there are none.
-std::string nearest_name(std::string_view name, std::span<const std::string> known);
 
 /// "layers" -> "--layers", "kv_heads" -> "--kv-heads"
 std::string flag_name(std::string_view field_name);

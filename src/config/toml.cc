@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "config/suggestion.h"
+
 namespace ssa {
 namespace {
 
@@ -42,7 +44,9 @@ std::string read_text(const std::filesystem::path& file) {
   };
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
-  if (status.type() == std::filesystem::file_type::not_found) refuse("no such file");
+  if (status.type() == std::filesystem::file_type::not_found) {
+    refuse("no such file" + did_you_mean(file));
+  }
   if (error) refuse(fmt::format("cannot be read: {}", error.message()));
   if (!std::filesystem::is_regular_file(status)) refuse("not a file");
   if (std::filesystem::file_size(file) > kMostBytes) {

@@ -53,9 +53,8 @@ void read_field(Section& section, std::string_view key, const toml::node& value,
   const Setting setting{std::string(Section::kSection), std::string(key),
                         toml_to_json(value, origin), origin};
   if (!apply(section, setting)) {
-    refuse(fmt::format("{}: unknown key {}.{}; did you mean {}.{}?", origin, setting.section,
-                       setting.key, setting.section,
-                       nearest_name(setting.key, field_names<Section>())));
+    refuse(fmt::format("{}: unknown key {}.{}{}", origin, setting.section, setting.key,
+                       did_you_mean(setting.key, field_names<Section>(), setting.section + ".")));
   }
 }
 
@@ -145,9 +144,8 @@ std::map<std::string, Settings> read_scores(toml::table& table, const std::set<s
       const std::string label(key);
       check_name(label, "score", place(file, value));
       if (!used.contains(label)) {
-        refuse(fmt::format("{}: [scores.{}] is used by no variant; did you mean \"{}\"?",
-                           place(file, value), label,
-                           nearest_name(label, std::vector(used.begin(), used.end()))));
+        refuse(fmt::format("{}: [scores.{}] is used by no variant{}", place(file, value), label,
+                           did_you_mean(label, std::vector(used.begin(), used.end()), "\"", "\"")));
       }
       settings[label] = toml_settings(as_table(value, "scores." + label, file), file);
     }
@@ -160,9 +158,9 @@ std::map<std::string, Settings> read_scores(toml::table& table, const std::set<s
     if (named) continue;
     if (std::ranges::find(known, label) == known.end()) {
       refuse(
-          fmt::format("{}: unknown score \"{}\"; did you mean \"{}\"? (a label of your own needs "
-                      "[scores.{}] model.score = …)",
-                      file, label, nearest_name(label, known), label));
+          fmt::format("{}: unknown score \"{}\"{} (a label of your own needs [scores.{}] "
+                      "model.score = …)",
+                      file, label, did_you_mean(label, known, "\"", "\""), label));
     }
     own.push_back({"model", "score", label, file});
   }
@@ -176,8 +174,9 @@ void check_endpoint(const EndpointConfig& endpoint, const std::vector<Variant>& 
   if (variant == variants.end()) {
     std::vector<std::string> names;
     for (const Variant& one : variants) names.push_back(one.name);
-    refuse(fmt::format("{}: endpoint.variant = \"{}\": there is no such variant; did you mean {}?",
-                       origin, endpoint.variant, nearest_name(endpoint.variant, names)));
+    refuse(fmt::format("{}: endpoint.variant = \"{}\": there is no such variant; there are {}{}",
+                       origin, endpoint.variant, fmt::join(names, ", "),
+                       did_you_mean(endpoint.variant, names)));
   }
   if (std::ranges::find(experiment.evaluations, endpoint.evaluation) ==
       experiment.evaluations.end()) {

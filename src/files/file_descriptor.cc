@@ -9,6 +9,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "config/suggestion.h"
+
 namespace ssa {
 namespace fs = std::filesystem;
 
@@ -27,7 +29,8 @@ FileDescriptor open_to_read(const fs::path& file, Pipes pipes) {
   FileDescriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!opened) {
     if (errno == ENOENT) {
-      throw std::runtime_error(fmt::format("{}: no such file", file.string()));
+      throw std::runtime_error(
+          fmt::format("{}: no such file{}", file.string(), did_you_mean(file)));
     }
     throw_system_error(file, "read");
   }

@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "config/suggestion.h"
 #include "run/safetensors.h"
 
 namespace ssa {
@@ -16,7 +17,8 @@ namespace {
 /// Throws unless the folder is there with both files: names what is missing.
 void require_complete(const fs::path& checkpoint) {
   if (!fs::is_directory(checkpoint)) {
-    throw std::runtime_error(fmt::format("{}: no such checkpoint", checkpoint.string()));
+    throw std::runtime_error(
+        fmt::format("{}: no such checkpoint{}", checkpoint.string(), did_you_mean(checkpoint)));
   }
   for (const char* name : {kModelFile, kTrainerFile}) {
     if (!fs::is_regular_file(checkpoint / name)) {

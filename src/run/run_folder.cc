@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "config/suggestion.h"
 #include "config/version.h"
 #include "files/durable_files.h"
 #include "run/checkpoint_files.h"
@@ -111,7 +112,8 @@ void require_same_data(const Run& run, const Json& data) {
 
 Run open_run(const fs::path& folder) {
   if (!fs::is_directory(folder)) {
-    throw std::runtime_error(fmt::format("{}: no such folder", folder.string()));
+    throw std::runtime_error(
+        fmt::format("{}: no such folder{}", folder.string(), did_you_mean(folder)));
   }
   if (!holds_run(folder)) {
     throw std::runtime_error(

@@ -3,13 +3,15 @@
 import json
 import os
 import re
+import resource
 import subprocess
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(os.environ["SSA_SOURCE"])
-COMMANDS = ["train", "eval", "attention", "reproduce", "theory", "tokenizer", "data", "scores", "info"]
+COMMANDS = ["train", "eval", "import", "generate", "attention", "reproduce", "theory", "tokenizer", "data", "scores", "info",
+            "completion", "help"]  # fmt: skip
 
 
 def test_help_names_every_command_and_has_an_example(ssa):
@@ -22,6 +24,42 @@ def test_help_names_every_command_and_has_an_example(ssa):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_every_command_has_an_example(ssa, command):
     assert re.search(rf"Example: ssa {command}\b", ssa(command, "--help").stdout)
+
+
+def test_help_command_is_the_help_flag(ssa):
+    assert ssa("help").stdout == ssa("--help").stdout
+    assert ssa("help", "data", "info").stdout == ssa("data", "info", "--help").stdout
+    assert "Example: ssa help train" in ssa("help", "help").stdout
+
+
+def pages(ssa):
+    """(words, help) of every command that `ssa help --all` tells."""
+    text = ssa("help", "--all").stdout
+    found = re.findall(r"^## ssa ?(.*)\n\n((?:(?!\n## ).|\n(?!## ))*)\n", text, flags=re.MULTILINE)
+    return [(name.split(), page) for name, page in found]
+
+
+def test_help_is_told_without_torch_as_with_it(ssa):
+    """bin/ssa, which is not linked with torch, against the program that has the flags."""
+    commands = pages(ssa)
+    assert [] in [words for words, _ in commands] and ["tokenizer", "encode"] in [words for words, _ in commands]
+    with_torch = str(Path(ssa.binary).parents[1] / "libexec/ssa-torch")
+    for words, _ in commands:
+        told = subprocess.run([with_torch, *words, "--help"], capture_output=True, text=True, check=True)
+        assert ssa(*words, "--help").stdout == told.stdout == ssa("help", *words).stdout
+    told = subprocess.run([with_torch, "--version"], capture_output=True, text=True, check=True)
+    assert ssa("--version").stdout == told.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["train", "--help"], ["eval", "-h"], ["--version"], ["help", "eval"]]
+)
+def test_help_and_version_take_no_time(ssa, arguments):
+    """At most 50 ms of processor time: loading torch alone takes several times as long, on any machine."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ssa(*arguments)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.05
 
 
 def test_no_argument_shows_the_help_as_a_usage_error(tmp_path):

@@ -72,7 +72,7 @@ def test_without_the_python_package(ssa, monkeypatch):
     done = run(ssa, "tokenizer", "train", "text.txt", env=os.environ | {"PYTHONNOUSERSITE": "1"})
     if done.returncode == 0 or b"no such file" in done.stderr:
         pytest.skip("the package is installed in this Python")
-    assert b"training needs ssa_attention with tokenizers" in done.stderr
+    assert b"it needs ssa_attention with tokenizers" in done.stderr
     assert done.stderr.count(b"\n") == 1
 
 

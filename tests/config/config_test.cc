@@ -463,14 +463,5 @@ TEST(Config, ANoneIsNullAndAnEmptyText) {
   EXPECT_THROW(assign(sampler, field, {"s", "sampler", "b", "here"}), std::invalid_argument);
 }
 
-TEST(NearestName, IsTheOneOfSmallestEditDistance) {
-  const std::vector<std::string> names = {"layers", "heads", "kv_heads"};
-  EXPECT_EQ(nearest_name("layer", names), "layers");
-  EXPECT_EQ(nearest_name("head", names), "heads");
-  EXPECT_EQ(nearest_name("kvheads", names), "kv_heads");
-  EXPECT_EQ(nearest_name("", names), "heads");
-  EXPECT_EQ(nearest_name("x", {}), "");
-}
-
 }  // namespace
 }  // namespace ssa

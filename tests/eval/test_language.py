@@ -69,7 +69,7 @@ def test_a_run_that_was_moved_takes_its_tokenizer_or_another(trained):
     trained("eval", "moved/run", *flags)
     wanted = json.loads((trained.folder / "moved/run/evals/ppl.json").read_text())["rows"]
     (trained.folder / "moved/tokenizer.json").rename(trained.folder / "other.json")
-    assert "task.tokenizer: there is neither" in trained("eval", "moved/run", *flags, code=1).stderr
+    assert 'task.tokenizer: "tokenizer.json": no such file' in trained("eval", "moved/run", *flags, code=1).stderr
     trained("eval", "moved/run", *flags, "--tokenizer", "other.json")
     assert json.loads((trained.folder / "moved/run/evals/ppl.json").read_text())["rows"] == wanted
 

@@ -110,7 +110,7 @@ def test_an_error_in_one_file_keeps_the_parts_of_others(ssa, tmp_path, byte_leve
         (["a.txt", "--held-out", "1"], 2, "--held-out: 1: expected a share from 0 to less than 1"),
         (["a.txt", "--held-out", "nan"], 2, "--held-out: nan: expected a share from 0 to less than 1"),
         (["a.txt", "--workers", "0"], 2, "--workers: 0: expected a whole number from 1 to 1024"),
-        (["a.txt", "--helt-out", "0"], 2, "unknown argument --helt-out; did you mean --held-out?"),
+        (["a.txt", "--helt-out", "0"], 2, "unknown flag --helt-out; did you mean --held-out?"),
         ([], 2, "files is required (see ssa data tokenize --help)"),
     ],
 )  # fmt: skip

@@ -299,7 +299,7 @@ def test_training_without_the_package_is_one_line(ssa, tmp_path, monkeypatch):
     python.chmod(0o755)
     monkeypatch.setenv("SSA_PYTHON", str(python))
     error = ssa("tokenizer", "train", "corpus.txt", code=1).stderr
-    assert "No module named 'ssa_attention': training needs ssa_attention with tokenizers" in error
+    assert "No module named 'ssa_attention': it needs ssa_attention with tokenizers" in error
     assert "Traceback" not in error and len(error.splitlines()) == 1
 
 

@@ -75,5 +75,16 @@ def test_data_are_found_below_the_folder_of_the_environment(text, monkeypatch):
     monkeypatch.setenv("SSA_DATA", str(data))
     text("train", "config.toml", "--out", "run", "--steps", 1)
     monkeypatch.setenv("SSA_DATA", "elsewhere")
+    missing = 'ssa: task.text: "train.txt": no such file or folder'
+    hint = "; `ssa data fetch --list` lists data sets that can be fetched\n"
     refused = text("train", "config.toml", "--out", "other", code=1).stderr
-    assert 'task.text: there is neither "train.txt" nor "elsewhere/train.txt"' in refused
+    assert refused == f'{missing}, nor is there "elsewhere/train.txt" (SSA_DATA){hint}'
+    monkeypatch.delenv("SSA_DATA")
+    refused = text("train", "config.toml", "--out", "other", code=1).stderr
+    elsewhere = "it is also looked for in the folder that the environment variable SSA_DATA names, which is not set"
+    assert refused == f"{missing}; {elsewhere}{hint}"
+    monkeypatch.setenv("SSA_DATA", "data")
+    refused = text("train", "config.toml", "--text", "trian.txt", "--out", "other", code=1).stderr
+    assert refused.endswith("(SSA_DATA); did you mean data/train.txt?\n")
+    refused = text("train", "config.toml", "--text", "/none.txt", "--out", "other", code=1).stderr
+    assert refused == 'ssa: task.text: "/none.txt": no such file or folder\n'

@@ -167,8 +167,8 @@ void read_score(const ConfigReader& in, ModelConfig& model) {
     if (std::ranges::find(names, score) == names.end()) {
       std::vector<std::string> known = names;
       known.insert(known.end(), std::begin(kSoftmaxWays), std::end(kSoftmaxWays));
-      in.fail(fmt::format("{} = \"{}\" is not known; did you mean \"{}\"?", key, score,
-                          nearest_name(score, known)));
+      in.fail(fmt::format("{} = \"{}\" is not known{}", key, score,
+                          did_you_mean(score, known, "\"", "\"")));
     }
     model.score = score;
   }
