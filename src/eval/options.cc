@@ -46,10 +46,9 @@ void set_option(EvaluationOptions& options, const Setting& setting) {
     found = true;
   });
   if (found) return;
-  throw std::invalid_argument(
-      fmt::format("{}: unknown key evaluation.{}; did you mean "
-                  "evaluation.{}?",
-                  setting.origin, setting.key, nearest_name(setting.key, known)));
+  throw std::invalid_argument(fmt::format("{}: unknown key evaluation.{}{}", setting.origin,
+                                          setting.key,
+                                          did_you_mean(setting.key, known, "evaluation.")));
 }
 
 Json checked_options(const Json& given, const std::string& origin) {
