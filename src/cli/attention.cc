@@ -18,6 +18,7 @@
 #include "files/durable_files.h"
 #include "files/lines.h"
 #include "files/terminal.h"
+#include "run/failure.h"
 #include "run/run_folder.h"
 #include "tasks/icl_prompt.h"
 
@@ -85,15 +86,19 @@ void write_maps(const AttentionArguments& arguments) {
 
   Json maps = Json::array();
   for (const Run& run : runs) {
-    const LoadedModel loaded = load_model(run, arguments.checkpoint);
+    const std::string name = run.folder.string();
+    const LoadedModel loaded =
+        with_memory_for(name + ": reading the model", "a smaller model takes less",
+                        [&] { return load_model(run, arguments.checkpoint); });
     Json map = {{"run", run.folder.string()},
                 {"score", run.config.model.score},
                 {"seed", run.config.train.seed},
                 {"step", loaded.step}};
     try {
-      map.update(attention_map(*loaded.model, sequence));
+      map.update(with_memory_for("attention weights", "less takes: fewer points of --input",
+                                 [&] { return attention_map(*loaded.model, sequence); }));
     } catch (const std::runtime_error& error) {
-      throw std::runtime_error(fmt::format("{}: {}", run.folder.string(), error.what()));
+      throw std::runtime_error(fmt::format("{}: {}", name, error.what()));
     }
     maps.push_back(std::move(map));
     print("{}: score {}, step {}: {} layers of {} heads\n", run.folder.string(),

@@ -21,8 +21,10 @@
 #include "eval/model_json.h"
 #include "files/durable_files.h"
 #include "files/terminal.h"
+#include "run/failure.h"
 #include "run/run_data.h"
 #include "run/run_folder.h"
+#include "run/run_status.h"
 #include "ssa/attention.h"
 #include "tasks/task_tokenizer.h"
 
@@ -44,20 +46,21 @@ struct EvalArguments {
 struct EvalWork {
   void (*check)(const Evaluation& evaluation, Config& config);
   Json (*evaluate)(const Evaluation& evaluation, const Config& config, Model& model);
+  const char* less_memory;  ///< flags that lower what it takes, for messages
 };
 
 EvalWork work_of(SuiteKind kind) {
   switch (kind) {
     case SuiteKind::icl_shift:
-      return {check_shifts, evaluate_shifts};
+      return {check_shifts, evaluate_shifts, "a shorter --length, fewer --sequences"};
     case SuiteKind::perplexity:
-      return {check_perplexity, evaluate_perplexity};
+      return {check_perplexity, evaluate_perplexity, "shorter --lengths, --precision bfloat16"};
     case SuiteKind::choices:
-      return {check_choices, evaluate_choices};
+      return {check_choices, evaluate_choices, "fewer --items, --precision bfloat16"};
     case SuiteKind::minimal_pairs:
       break;
   }
-  return {check_pairs, evaluate_pairs};
+  return {check_pairs, evaluate_pairs, "--precision bfloat16"};
 }
 
 /// Names of the suites for which it holds.
@@ -120,22 +123,22 @@ void describe_metrics(Json& rows) {
   }
 }
 
-void evaluate(const EvalArguments& arguments) {
-  Run run = open_run(arguments.run);
-  run.config = with_found_data(run.config, run.folder);
-  const std::string task(name_of(run.config.task.name));
+void measure(const EvalArguments& arguments, Run& run, const SuiteInfo& suite) {
   if (!arguments.tokenizer.empty()) {
     run.config.task.tokenizer = arguments.tokenizer;
     run.config.task.merges = arguments.merges;
   } else if (!run.config.task.tokenizer.empty()) {
     require_same_data(run, {{"task.tokenizer", hash_tokenizer(run.config.task)}});
   }
-  const Evaluation evaluation = {&chosen_suite(arguments, task), arguments.options};
-  const SuiteInfo& suite = *evaluation.suite;
+  const Evaluation evaluation = {&suite, arguments.options};
   const EvalWork work = work_of(suite.kind);
   work.check(evaluation, run.config);
   const fs::path file = results_file(run.folder, suite.name);
-  const LoadedModel loaded = load_model(run, arguments.checkpoint);
+  const std::string name = fmt::format("{}: suite {}", run.folder.string(), suite.name);
+  const LoadedModel loaded =
+      with_memory_for(name + ": reading the model", "a smaller model takes less",
+                      [&] { return load_model(run, arguments.checkpoint); });
+  const std::string task(name_of(run.config.task.name));
   print("{}: {}, score {}, step {}; suite {}\n", run.folder.string(), task, run.config.model.score,
         loaded.step, suite.name);
   Json out = {{"schema", 1},         {"suite", suite.name},
@@ -143,10 +146,25 @@ void evaluate(const EvalArguments& arguments) {
               {"step", loaded.step}, {"score_parameters", score_parameters_json(*loaded.model)}};
   out["program"] = {{"git", git_id()}, {"target", kernel_target()}};
   out["options"] = options_json(evaluation.options, suite.kind);
-  out.update(work.evaluate(evaluation, run.config, *loaded.model));
+  out.update(with_memory_for(name, fmt::format("less takes: {}", work.less_memory),
+                             [&] { return work.evaluate(evaluation, run.config, *loaded.model); }));
   describe_metrics(out.at("rows"));
   write_json(file, out);
   print("\nAll figures: {}\n", file.string());
+}
+
+/// A failure stands in the run folder too.
+void evaluate(const EvalArguments& arguments) {
+  Run run = open_run(arguments.run);
+  run.config = with_found_data(run.config, run.folder);
+  const SuiteInfo& suite = chosen_suite(arguments, std::string(name_of(run.config.task.name)));
+  try {
+    measure(arguments, run, suite);
+  } catch (const std::exception&) {
+    note_failed_evaluation(run.folder, suite.name, describe_current_exception());
+    throw;
+  }
+  forget_failed_evaluation(run.folder, suite.name);
 }
 
 /// The flag of every option, below the names of the suites that have it.

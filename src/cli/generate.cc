@@ -19,6 +19,7 @@
 #include "files/terminal.h"
 #include "generate/generation.h"
 #include "model/autocast.h"
+#include "run/failure.h"
 #include "run/run_data.h"
 #include "run/run_folder.h"
 #include "tasks/task_tokenizer.h"
@@ -96,7 +97,9 @@ int generate_texts(GenerateArguments arguments) {
   const bool many = arguments.prompts.has_value();
   const std::vector<Prompt> prompts =
       read_prompts(arguments, *tokenizer, end.id, run.config.model.max_positions);
-  const LoadedModel loaded = load_model(run, arguments.checkpoint);
+  const LoadedModel loaded =
+      with_memory_for(run.folder.string() + ": reading the model", "a smaller model takes less",
+                      [&] { return load_model(run, arguments.checkpoint); });
 
   const StopSignals signals;
   const auto start = std::chrono::steady_clock::now();
@@ -108,8 +111,12 @@ int generate_texts(GenerateArguments arguments) {
       return signals.received() == 0;
     };
     const Autocast autocast(choice_named<Precision>("--precision", arguments.precision));
-    const GeneratedText text = generate(*loaded.model, run.config.model, *tokenizer, prompts[i].ids,
-                                        static_cast<std::int64_t>(i), options, show);
+    const GeneratedText text = with_memory_for(
+        fmt::format("{}: going on from {} tokens", run.folder.string(), prompts[i].ids.size()),
+        "less takes: a shorter prompt, fewer --tokens, --precision bfloat16", [&] {
+          return generate(*loaded.model, run.config.model, *tokenizer, prompts[i].ids,
+                          static_cast<std::int64_t>(i), options, show);
+        });
     tokens += text.tokens;
     if (many) {
       const Json row = {{"prompt", prompts[i].text},

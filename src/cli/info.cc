@@ -36,7 +36,8 @@ void print_program() {
   show_row("OpenMP", at::get_openmp_version());
 }
 
-/// One line: "runs/x: failed at step 300 of 1000, checkpoint 300: …"
+/// One line, and one of every evaluation that failed: "runs/x: failed at step 300 of 1000,
+/// checkpoint 300: …"
 void print_run(const fs::path& folder) {
   const Run run = open_run(folder);
   const RunStatus status = read_status(folder);
@@ -50,7 +51,11 @@ void print_run(const fs::path& folder) {
   line += fmt::format(" of {}; newest checkpoint: {}", run.config.train.steps,
                       checkpoints.empty() ? "none" : fmt::format("step {}", checkpoints.back()));
   if (!status.reason.empty()) line += "; " + status.reason;
+  if (!status.refused.empty()) line += "; the last try to go on was refused: " + status.refused;
   print("{}\n", line);
+  for (const FailedEvaluation& one : failed_evaluations(folder)) {
+    print("{}: evaluation {} failed at {}: {}\n", folder.string(), one.suite, one.time, one.reason);
+  }
 }
 
 }  // namespace
@@ -58,7 +63,8 @@ void print_run(const fs::path& folder) {
 void add_info(CLI::App& app, int&) {
   const auto runs = std::make_shared<std::vector<fs::path>>();
   app.add_option("RUN", *runs,
-                 "run folders: whether they are running, finished, stopped or failed, and why");
+                 "run folders: whether they are running, finished, stopped or failed, and why; "
+                 "evaluations that failed");
   app.footer("Example: ssa info && ssa info runs/every");
   app.callback([runs] {
     if (runs->empty()) print_program();

@@ -10,8 +10,10 @@
 #include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/config_flags.h"
+#include "run/failure.h"
 #include "run/run_data.h"
 #include "run/run_folder.h"
+#include "run/run_status.h"
 
 namespace ssa {
 namespace {
@@ -48,7 +50,15 @@ void run_train(TrainArguments& arguments, int& exit_code) {
         "train: a CONFIG.toml is needed (or --resume with --out, for the config of that run)");
   }
   if (arguments.out.empty()) arguments.out = fs::path("runs") / arguments.config.stem();
-  const Config config = config_of(arguments);
+  const auto config = [&] {
+    try {
+      return config_of(arguments);
+    } catch (const std::exception&) {
+      const bool goes_on = arguments.resume || arguments.resume_or_start;
+      if (goes_on) note_refusal(arguments.out, describe_current_exception());
+      throw;
+    }
+  }();
   TrainOptions options;
   options.folder = arguments.out;
   options.resume = arguments.resume;

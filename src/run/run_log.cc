@@ -22,12 +22,27 @@ std::int64_t milliseconds() {
       .count();
 }
 
+void write_line(FileWriter& file, const std::string& line) {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  file.write(fmt::format("{:%Y-%m-%d %H:%M:%S}  {}\n", local, printable_line(line)));
+  file.flush();
+}
+
+FileWriter open_log(const std::filesystem::path& folder) {
+  return {folder / "log.txt", FileWriter::Start::append};
+}
+
 }  // namespace
 
+void append_to_log(const std::filesystem::path& folder, const std::string& line) {
+  FileWriter file = open_log(folder);
+  write_line(file, line);
+}
+
 RunLog::RunLog(const std::filesystem::path& folder, bool quiet)
-    : file_(folder / "log.txt", FileWriter::Start::append),
-      quiet_(quiet),
-      bar_(!quiet && can_redraw(STDOUT_FILENO)) {}
+    : file_(open_log(folder)), quiet_(quiet), bar_(!quiet && can_redraw(STDOUT_FILENO)) {}
 
 RunLog::~RunLog() { clear_bar(); }
 
@@ -41,13 +56,7 @@ void RunLog::clear_bar() {
   bar_drawn_ = false;
 }
 
-void RunLog::note(const std::string& line) {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm local{};
-  ::localtime_r(&now, &local);
-  file_.write(fmt::format("{:%Y-%m-%d %H:%M:%S}  {}\n", local, printable_line(line)));
-  file_.flush();
-}
+void RunLog::note(const std::string& line) { write_line(file_, line); }
 
 void RunLog::say(const std::string& line) {
   note(line);

@@ -10,6 +10,10 @@
 
 namespace ssa {
 
+/// One line, with the time, in folder/log.txt: of what has no RunLog, beside a process that may
+/// have one. Throws std::runtime_error if it cannot be written.
+void append_to_log(const std::filesystem::path& folder, const std::string& line);
+
 /// Where nobody reads standard output any more, training goes on: log.txt has what it said.
 class RunLog {
  public:

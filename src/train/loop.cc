@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -170,12 +171,10 @@ class Trainer {
 
   void load_newest_checkpoint();
   void share_state();
+  ScoreValues landing_begin() const;
   TrainOutcome run();
-  std::int64_t step() const { return state_.step; }
-  /// Of an error that is about to end the run.
-  void note_failure(const std::string& reason) {
-    if (log_) log_->note("failed: " + reason);
-  }
+  /// Of the last step that is done; for other threads too.
+  std::int64_t step() const { return step_done_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -205,6 +204,7 @@ class Trainer {
   std::optional<RunLog> log_;           // of the first process, which alone
   std::optional<MetricsFile> metrics_;  // writes the run folder
   TrainerState state_;
+  std::atomic<std::int64_t> step_done_ = 0;  // state_.step
   std::int64_t saved_step_ = -1;
   bool said_what_runs_ = false;
   StopSignals signals_;
@@ -220,12 +220,27 @@ void Trainer::load_newest_checkpoint() {
   if (steps.empty()) return;
   const auto checkpoint = checkpoint_folder(folder_, steps.back());
   state_ = load_checkpoint(checkpoint, *model_, optimizer_);
+  step_done_ = state_.step;
   saved_step_ = state_.step;
   if (state_.step > config_.train.steps) {
     throw std::runtime_error(
         fmt::format("{}: train.steps = {} lies before its newest checkpoint, {}", folder_.string(),
                     config_.train.steps, state_.step));
   }
+}
+
+/// Where the score's parameters stand before the first step; of a run that has done steps, what its
+/// checkpoint says. Runs from before checkpoints said it began at model.score_initial.
+ScoreValues Trainer::landing_begin() const {
+  if (config_.train.score_landing_steps == 0) return {};
+  if (!state_.landing_begin.empty()) return state_.landing_begin;
+  ScoreValues begin = score_values(*model_);
+  if (state_.step == 0) return begin;
+  const std::vector<double> values = config_.model.initial_score_values();
+  for (auto& layer : begin) {
+    for (std::size_t i = 0; i < layer.size(); ++i) layer[i].fill_(values[i]);
+  }
+  return begin;
 }
 
 /// The first process's, which has read the checkpoint.
@@ -238,8 +253,13 @@ void Trainer::share_state() {
     all.insert(all.end(), tensors.begin(), tensors.end());
   }
   all.push_back(numbers);
+  ScoreValues landing = landing_begin();
+  for (const auto& layer : landing) all.insert(all.end(), layer.begin(), layer.end());
   processes_.broadcast(all);
-  state_ = {static_cast<std::int64_t>(numbers[0].item<double>()), numbers[2].item<double>()};
+  state_.step = static_cast<std::int64_t>(numbers[0].item<double>());
+  state_.seconds = numbers[2].item<double>();
+  state_.landing_begin = std::move(landing);
+  step_done_ = state_.step;
   saved_step_ = static_cast<std::int64_t>(numbers[1].item<double>());
   optimizer_.set_steps_done(state_.step);
 }
@@ -357,8 +377,11 @@ void Trainer::take_step() {
   double loss = 0.0;
   double norm = 0.0;
   const double learning_rate = learning_rate_at(config_.train, state_.step);
-  const auto landing = landing_values(config_, state_.step);
-  if (landing) model_->set_score_parameters(*landing);
+  if (const auto landing = landing_values(config_, state_.landing_begin, state_.step)) {
+    for (std::size_t layer = 0; layer < landing->size(); ++layer) {
+      model_->set_score_parameters(layer, (*landing)[layer]);
+    }
+  }
   try {
     loss = accumulate_gradients();
     if (is_landing(config_.train, state_.step)) optimizer_.drop_score_gradients();
@@ -374,7 +397,7 @@ void Trainer::take_step() {
                      first_not_finite()));
   }
   optimizer_.step(learning_rate);
-  ++state_.step;
+  step_done_ = ++state_.step;
   if (!log_) return;
   log_->progress(state_.step, config_.train.steps,
                  fmt::format("loss {:.4f}  lr {:.2e}", loss, learning_rate));
@@ -449,7 +472,10 @@ void Trainer::save() {
   }
   if (processes_.is_first()) {
     lock_->require_held();
-    save_checkpoint(folder_, {state_.step, seconds()}, *model_, optimizer_);
+    // The step at which a landing ends gives the target's values once more.
+    const bool lands = state_.step <= config_.train.score_landing_steps;
+    save_checkpoint(folder_, {state_.step, seconds(), lands ? state_.landing_begin : ScoreValues()},
+                    *model_, optimizer_);
     remove_old_checkpoints(folder_, config_.train.keep_checkpoints);
   }
   saved_step_ = state_.step;
@@ -458,7 +484,6 @@ void Trainer::save() {
 TrainOutcome Trainer::run() {
   const std::int64_t steps = config_.train.steps;
   share_state();
-  if (state_.step == 0) require_landing_start(config_, *model_);
   if (log_) metrics_.emplace(folder_, state_.step);
   started_ = Clock::now();
   seconds_at_line_ = state_.seconds;
@@ -512,33 +537,50 @@ std::string failure_text() {
   return memory_ran_out() ? fmt::format("{}; {}", what, kLessMemory) : what;
 }
 
-/// Trains, and says in the folder how that ended.
-TrainOutcome run_noting_end(Trainer& trainer, const std::filesystem::path& folder) {
-  using State = RunStatus::State;
+/// Of an error that the run folder tells of.
+struct NotedFailure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void note_failure(const std::filesystem::path& folder, std::int64_t step,
+                  const std::string& reason) {
   try {
-    write_status(folder, {State::running, trainer.step(), ""});
-    const TrainOutcome outcome = trainer.run();
-    const std::string reason =
-        outcome.signal == 0 ? "" : fmt::format("signal {}", strsignal(outcome.signal));
-    write_status(folder,
-                 {outcome.finished ? State::finished : State::stopped, outcome.step, reason});
-    return outcome;
-  } catch (const std::exception&) {
-    const std::string reason = failure_text();
-    try {
-      trainer.note_failure(reason);
-      write_status(folder, {State::failed, trainer.step(), reason});
-    } catch (const std::exception&) {  // the folder is gone, or the disk full: `reason` says it
-    }
-    throw std::runtime_error(reason);
+    append_to_log(folder, "failed: " + reason);
+    write_status(folder, {.state = RunStatus::State::failed, .step = step, .reason = reason});
+  } catch (const std::exception&) {  // the folder is gone, or the disk full: `reason` says it
   }
 }
 
-}  // namespace
+/// Trains, and says in the folder how that ended.
+TrainOutcome run_noting_end(Trainer& trainer, Processes& processes,
+                            const std::filesystem::path& folder) {
+  using State = RunStatus::State;
+  struct WhileTheTrainerLives {
+    Processes& processes;
+    ~WhileTheTrainerLives() { processes.before_lost({}); }
+  } const told{processes};
+  processes.before_lost([&trainer, folder](const std::string& reason) {
+    note_failure(folder, trainer.step(), reason);
+  });
+  try {
+    write_status(folder, {.state = State::running, .step = trainer.step()});
+    const TrainOutcome outcome = trainer.run();
+    const std::string reason =
+        outcome.signal == 0 ? "" : fmt::format("signal {}", strsignal(outcome.signal));
+    write_status(folder, {.state = outcome.finished ? State::finished : State::stopped,
+                          .step = outcome.step,
+                          .reason = reason});
+    return outcome;
+  } catch (const std::exception&) {
+    const std::string reason = failure_text();
+    note_failure(folder, trainer.step(), reason);
+    throw NotedFailure(reason);
+  }
+}
 
-TrainOutcome train(const Config& config, const TrainOptions& options) {
-  if (config.train.threads > 0) at::set_num_threads(static_cast<int>(config.train.threads));
-  Processes processes;
+/// `is_ours`: whether what meets this process is a matter of the run that the folder holds.
+TrainOutcome train_in(Processes& processes, const Config& config, const TrainOptions& options,
+                      bool& is_ours) {
   Config shared = config;
   shared.train.accumulation *= processes.size();
   auto task = make_task(shared);  // before there is a folder: it may refuse the model
@@ -552,12 +594,31 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
   const RunLock lock(options.folder);            // before anything of it is written
   const bool go_on = options.resume || (options.resume_or_start && holds_run(options.folder));
   Run run = begin_run(config, options, go_on, *task, *model, processes.size());
+  is_ours = true;
   Trainer trainer(config, options, processes, std::move(task), std::move(model), &lock);
   if (go_on) {
     trainer.load_newest_checkpoint();
     update_run(run, config, processes.size());
   }
-  return run_noting_end(trainer, options.folder);
+  return run_noting_end(trainer, processes, options.folder);
+}
+
+}  // namespace
+
+TrainOutcome train(const Config& config, const TrainOptions& options) {
+  if (config.train.threads > 0) at::set_num_threads(static_cast<int>(config.train.threads));
+  bool is_ours = options.resume || options.resume_or_start;
+  std::optional<Processes> processes;
+  try {
+    processes.emplace();
+    return train_in(*processes, config, options, is_ours);
+  } catch (const NotedFailure&) {
+    throw;
+  } catch (const std::exception&) {
+    const std::string reason = failure_text();
+    if (is_ours && (!processes || processes->is_first())) note_refusal(options.folder, reason);
+    throw std::runtime_error(reason);
+  }
 }
 
 }  // namespace ssa

@@ -17,6 +17,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
 
 #include "files/terminal.h"
 
@@ -148,6 +149,11 @@ class Heartbeat {
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
+  void before_end(std::function<void(const std::string&)> tell) {
+    const std::scoped_lock lock(board_->mutex);
+    before_end_ = std::move(tell);
+  }
+
   /// After an operation failed: waits until it is seen who is gone; "" if nobody is.
   std::string who_is_gone() {
     std::unique_lock lock(board_->mutex);
@@ -186,8 +192,11 @@ class Heartbeat {
       const std::string lost = suspended ? "" : gone(patience);
       if (lost.empty()) continue;
       // The thread that trains may wait for it in the middle of an operation: there is no way back.
-      warn(fmt::format("{}: no sign of it for {} s; this process stops too, checkpoints are whole",
-                       lost, patience));
+      const std::string reason =
+          fmt::format("{}: no sign of it for {} s; this process stops too, checkpoints are whole",
+                      lost, patience);
+      if (before_end_) before_end_(reason);
+      warn(reason);
       std::_Exit(EXIT_FAILURE);
     }
   }
@@ -205,6 +214,7 @@ class Heartbeat {
   std::shared_ptr<Board> board_;
   int rank_;
   std::vector<Other> others_;
+  std::function<void(const std::string&)> before_end_;
   std::int64_t answers_ = 0;
   int unanswered_ = 0;  // beats since the store's last answer
   std::thread thread_;
@@ -325,5 +335,9 @@ void Processes::require_same(std::uint64_t hash, const std::string& what) {
 }
 
 void Processes::meet() { sum({torch::zeros({1})}); }
+
+void Processes::before_lost(std::function<void(const std::string&)> tell) {
+  if (group_) group_->heartbeat.before_end(std::move(tell));
+}
 
 }  // namespace ssa

@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,6 +43,11 @@ class Processes {
 
   /// Returns when all have come.
   void meet();
+
+  /// What the process does before it ends because another one is gone and the thread that trains
+  /// may wait for that one without end. `tell` is called with the reason, on a thread of its own;
+  /// an empty one takes it back.
+  void before_lost(std::function<void(const std::string&)> tell);
 
  private:
   struct Group;

@@ -189,6 +189,12 @@ def test_the_others_stop_and_name_the_rank_that_is_gone(ssa, tiny, sent, victim)
         processes[victim].kill()
         processes[victim].communicate()
     step = last_checkpoint(ssa.folder / "run")
+    told = json.loads((ssa.folder / "run/status.json").read_text())
+    if victim == 0:  # which keeps the folder
+        assert told["state"] == "running" and "was killed" in ssa("info", "run").stdout
+    else:
+        assert told["state"] == "failed" and f"rank {victim} is gone" in told["reason"] and told["step"] >= step
+        assert told["reason"] in (ssa.folder / "run/log.txt").read_text()
     torchrun(ssa, "train", "--out", "run", "--resume", "--steps", step + 2, count=3)
     assert lines_of(ssa.folder / "run")[-1]["step"] == step + 2
 

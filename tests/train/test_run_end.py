@@ -58,6 +58,48 @@ def test_the_folder_says_how_it_ended(ssa, tiny):
     assert "its process was killed" in ssa("info", "killed").stdout
 
 
+@pytest.mark.parametrize("flag", ["--seed", "--learning-rate"])  # of another run; no number
+def test_the_folder_says_what_was_refused(ssa, tiny, flag):
+    """The run's own state stays, and what goes on takes the refusal back."""
+    ssa("train", "tiny.toml", "--out", "run", "--stop-at", 2)
+    error = ssa("train", "--resume", "--out", "run", flag, -7 if flag == "--learning-rate" else 7, code=1).stderr
+    reason = error.removeprefix("ssa: ").strip()
+    assert (status(ssa.folder / "run")["state"], status(ssa.folder / "run")["refused"]) == ("stopped", reason)
+    assert f"refused: {reason}" in (ssa.folder / "run/log.txt").read_text()
+    assert f"run: stopped at step 2 of 6; newest checkpoint: step 2; the last try to go on was refused: {reason}" in (
+        ssa("info", "run").stdout
+    )
+    # That a new run cannot begin here is no matter of this one.
+    assert "already holds a run" in ssa("train", "tiny.toml", "--out", "run", code=1).stderr
+    assert "already holds" not in (ssa.folder / "run/log.txt").read_text()
+    ssa("train", "--resume", "--out", "run")
+    assert "refused" not in status(ssa.folder / "run")
+
+
+def test_the_folder_says_which_evaluations_failed(ssa, tiny):
+    ssa("train", "tiny.toml", "--out", "run")
+    evaluate = ["eval", "run", "--sequences", 2]
+    error = ssa(*evaluate, "--sigma", 1e30, code=1).stderr
+    reason = error.removeprefix("ssa: ").strip()
+    assert f"evaluation icl-shift failed: {reason}" in (ssa.folder / "run/log.txt").read_text()
+    shown = ssa("info", "run").stdout
+    assert re.search(r"run: evaluation icl-shift failed at 20\S+Z: ", shown) and reason in shown
+    ssa(*evaluate, "--grid", "reduced")
+    assert "evaluation" not in ssa("info", "run").stdout
+
+
+def test_evaluations_say_what_memory_was_for(ssa, tiny):
+    ssa("train", "tiny.toml", "--out", "run")
+    limit = 'ulimit -v $((2 << 20)); exec "$@"'
+    command = ["bash", "-c", limit, "-", ssa.binary, "eval", "run", "--sequences", "900000000", "--length", "1"]
+    done = subprocess.run(command, cwd=ssa.folder, check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert re.fullmatch(
+        r"ssa: run: suite icl-shift: out of memory: .* asked for at once, .* available; less takes: .*--sequences\n",
+        done.stderr,
+    ), done.stderr
+
+
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_end_a_validation_and_the_resumed_run_does_it(ssa, tiny, sent):
     """A validation of minutes: the signal ends it, the checkpoint of its step is there already."""
