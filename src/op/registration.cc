@@ -124,8 +124,8 @@ std::vector<at::Tensor> backward_meta(const BackwardCall& backward) {
   return results;
 }
 
-/// query, key and value in autocast's type; the score's parameters and the bias stay float32, for
-/// they are few and their gradients are sums that cancel.
+/// query, key and value in autocast's type; the score's parameters, the bias and ALiBi's slopes
+/// stay float32, for they are few and their gradients are sums that cancel.
 template <at::DeviceType kDevice>
 AttentionTensors attention_autocast(const AttentionCall& given) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(
@@ -137,7 +137,9 @@ AttentionTensors attention_autocast(const AttentionCall& given) {
   }
   for (at::Tensor& param : call.params)
     param = at::autocast::cached_cast(at::kFloat, param, kDevice);
-  if (call.bias) call.bias = at::autocast::cached_cast(at::kFloat, *call.bias, kDevice);
+  for (OptionalTensor* tensor : {&call.bias, &call.alibi_slopes}) {
+    if (*tensor) *tensor = at::autocast::cached_cast(at::kFloat, **tensor, kDevice);
+  }
   return call_attention(call);
 }
 

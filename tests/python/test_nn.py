@@ -136,6 +136,23 @@ def test_alibi_and_packed_sequences_reach_the_operator():
     assert not torch.allclose(layer(inputs[:, :4]), alone[:, :4])
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_alibi_under_autocast(dtype):
+    """The slopes keep float32, as the parameters do."""
+    slopes = torch.tensor([1 / 3, 0.25, 0.125, 0.0625])
+    layer, inputs = SelfAttention(32, 4, causal=True, alibi_slopes=slopes), torch.randn(1, 9, 32)
+    with torch.autocast("cpu", dtype=dtype):
+        out = layer(inputs)
+        out.float().sum().backward()
+    assert out.dtype == dtype and layer.query.weight.grad.abs().max() > 0
+    assert torch.equal(out, copy.deepcopy(layer).to(dtype)(inputs.to(dtype)))
+    query, key, value = qkv()
+    with torch.autocast("cpu", dtype=dtype):  # slopes that an operation under autocast made
+        rounded = attention(query, key, value, alibi_slopes=slopes.to(dtype))
+    inside = [tensor.to(dtype) for tensor in (query, key, value)]
+    assert torch.equal(rounded, attention(*inside, alibi_slopes=slopes.to(dtype).float()))
+
+
 def test_dropout_only_in_training():
     query, key, value = qkv()
     module = Attention(4, dropout=0.5)
