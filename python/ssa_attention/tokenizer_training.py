@@ -31,6 +31,8 @@ MOST = 1 << 24  # as of model.vocabulary
 MOST_BYTES = 1 << 30  # of a line that SentencePiece reads
 LONGEST_WORD = 1000  # characters
 LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD}}}(?=\S)")
+LONGEST_LINE = 10 * LONGEST_WORD  # that SentencePiece gets
+PART = re.compile(rf".{{1,{LONGEST_LINE}}}(?:\s+|$)", re.DOTALL)
 RESERVED = "\u2585\0"  # SentencePiece's mark of an unknown character, and its end of a string
 KINDS = {
     "byte-level-bpe": "tokenizer.json",
@@ -62,7 +64,8 @@ class TrainingText:
 
     A run of characters without white space longer than LONGEST_WORD is given in pieces: trainers go over all of a word
     for every pair that they merge in it. SentencePiece uses two characters as its own marks and leaves out lines that
-    hold them: it gets the text before and after."""
+    hold them: it gets the text before and after. It also copies every substring of a line that occurs again, which is
+    quadratic in what repeats itself: it gets each piece of a long word, and parts of a long line, as lines."""
 
     def __init__(self, paths: list[Path], reserved: str = ""):
         self.paths, self.reserved = paths, reserved
@@ -76,16 +79,19 @@ class TrainingText:
                 self.left_out += sum(line.count(c) for c in self.reserved)
                 for c in self.reserved:
                     line = line.replace(c, "\n")
+            line = self._without_long_words(line)
+            if self.reserved:
                 for part in line.split("\n"):
-                    yield self._without_long_words(part)
+                    yield from PART.findall(part) if len(part) > LONGEST_LINE else [part]
             else:
-                yield self._without_long_words(line)
+                yield line
 
     def _without_long_words(self, line: str) -> str:
         if len(line) <= LONGEST_WORD:
             return line
         self.cut_words += sum(len(word) > LONGEST_WORD for word in line.split())
-        return LONG_WORD.sub(lambda word: word[0] + " ", line)
+        end = "\n" if self.reserved else " "
+        return LONG_WORD.sub(lambda word: word[0] + end, line)
 
     def notes(self) -> list[str]:
         """What the user should know about it."""

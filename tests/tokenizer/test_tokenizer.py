@@ -284,6 +284,18 @@ def test_training_on_one_long_word(ssa, tmp_path, monkeypatch, kind):
     assert time.perf_counter() - start < 60
 
 
+@pytest.mark.parametrize("line", ["abc" * 100_000, "the cat saw the dog " * 15_000])
+def test_sentencepiece_training_on_a_line_that_repeats_itself(ssa, tmp_path, monkeypatch, line):
+    """The library copies every part that occurs again, which is quadratic in a line that it gets as a whole."""
+    monkeypatch.setenv("SSA_PYTHON", sys.executable)
+    (tmp_path / "corpus.txt").write_text(line)
+    start = time.perf_counter()
+    ssa("tokenizer", "train", "corpus.txt", "--kind", "sentencepiece-unigram", "--vocabulary", 300, "-o", "out.model")
+    assert time.perf_counter() - start < 20
+    model = SentencePieceProcessor(model_file=str(tmp_path / "out.model"))
+    assert len(model.encode(line[:1000])) < 1000 and model.decode(model.encode(line[:18])) == line[:18].strip()
+
+
 def test_training_imports_nothing_from_the_working_directory(ssa, tmp_path, monkeypatch):
     monkeypatch.setenv("SSA_PYTHON", sys.executable)
     for name in ("tokenizers", "ssa_attention", "argparse"):
