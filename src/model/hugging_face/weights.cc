@@ -54,7 +54,7 @@ class Loader {
     for (auto& [name, weight] : wanted_) copy(name, weight);
     std::vector<std::string> unused;
     for (const auto& [key, stored] : found_) {
-      if (wanted_.contains(key) || is_no_weight(key) || is_equal_copy(key, stored)) continue;
+      if (is_known(key) || is_equal_copy(key, stored)) continue;
       if (!of_unused_head(key)) {
         fail(*stored.file, fmt::format("the model has no weight \"{}\"", stored.name));
       }
@@ -72,6 +72,27 @@ class Loader {
     const std::string longer = std::string(architecture_->base) + name;
     return !wanted_.contains(name) && (wanted_.contains(longer) || of_unused_head(longer)) ? longer
                                                                                            : name;
+  }
+
+  bool is_known(const std::string& key) const { return wanted_.contains(key) || is_no_weight(key); }
+
+  bool is_copy(const std::string& key) const {
+    return std::ranges::any_of(architecture_->copies,
+                               [&](const auto& copy) { return copy.first == key; });
+  }
+
+  /// What the files have and the model has not, nearest by the beginning of its name: matrices of
+  /// query, key and value in one, or names with a prefix. Null if there is no such weight.
+  const Stored* in_the_place_of(const std::string& name) const {
+    const Stored* nearest = nullptr;
+    std::ptrdiff_t most = -1;
+    for (const auto& [key, stored] : found_) {
+      if (is_known(key) || is_copy(key) || of_unused_head(key)) continue;
+      const auto same = std::ranges::mismatch(key, name).in1 - key.begin();
+      if (same > most) nearest = &stored;
+      most = std::max(most, same);
+    }
+    return nearest;
   }
 
   bool of_unused_head(const std::string& key) const {
@@ -110,12 +131,15 @@ class Loader {
         found_, [&](const auto& one) { return one.first.starts_with(architecture_->base); });
     const std::string where =
         files_.size() == 1 ? "it" : fmt::format("any of its {} files", files_.size());
-    fail(files_.front().path,
-         fmt::format("the model's \"{}\" is not in {}{}", name, where,
-                     !of_base && has_base
-                         ? "; it belongs to the head, which a checkpoint of the inner model alone "
-                           "lacks: save the class with its language-model head"
-                         : ""));
+    std::string more;
+    if (const Stored* other = in_the_place_of(name)) {
+      more = fmt::format("; \"{}\" is there, which the model has not", other->name);
+    } else if (!of_base && has_base) {
+      more =
+          "; it belongs to the head, which a checkpoint of the inner model alone lacks: save the "
+          "class with its language-model head";
+    }
+    fail(files_.front().path, fmt::format("the model's \"{}\" is not in {}{}", name, where, more));
   }
 
   /// Whether it is a second copy of a tied weight; throws where it differs.
