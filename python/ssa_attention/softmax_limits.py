@@ -9,7 +9,9 @@ Each such score has a path of one coordinate x >= 0 that reaches softmax at x = 
     temperature  x = 1 - 1/tau    s/tau                           = s - s·x
 
 The *departure* at x of a score of size S is by how much the score's logarithmic weight leaves that of softmax there;
-`match` finds the x with a given one. ssmax is softmax where sigma·log N = 1, for one number N of keys. The others
+`match` finds the x with a given one. Entmax's u is the row's threshold, where the weight is 1, and near log Σ exp(s): a
+score at distance d from the row's largest, whose softmax weight is e^-h, loses x·((d + h)² - h²)/2 against the largest to
+first order in x, which is what S² = d·(d + 2h) gives (at a departure of 2 exact to some 2 parts in 1000). ssmax is softmax where sigma·log N = 1, for one number N of keys. The others
 (softmax1, sparsemax, entmax15, SA-softmax, sigmoid, cosFormer) do not contain it.
 """
 
@@ -78,7 +80,7 @@ _LIMITS: dict[str, SoftmaxLimit] = {
     ),
     "entmax": SoftmaxLimit(
         where="alpha → 1",
-        size="the largest distance of a score from the largest of its row",
+        size="the largest √(d·(d + 2h)) of a score: d below the largest of its row, whose softmax weight is e^-h",
         values=lambda x, slope: {"alpha": 1 + x},
         coordinate=lambda values: values["alpha"] - 1,
         slope=lambda values: 1.0,

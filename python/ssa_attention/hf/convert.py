@@ -168,8 +168,11 @@ def _size_in_call(score: str, scores: Tensor) -> Tensor:
         lse = scores.logsumexp(-1).masked_fill(~rows[..., 0], torch.inf)
         return -lse.amin((0, 2)).double()
     if score == "entmax":
-        distance = (scores.amax(-1, keepdim=True) - scores).masked_fill(~visible, 0)
-        return distance.amax((0, 2, 3)).double()
+        largest = scores.amax(-1, keepdim=True)
+        surprise = scores.logsumexp(-1, keepdim=True) - largest  # of the largest: -log of its softmax weight
+        distance = (largest - scores).masked_fill(~visible, 0)
+        found = (distance * (distance + 2 * surprise)).masked_fill(~visible, 0)
+        return found.sqrt().amax((0, 2, 3)).double()
     return scores.abs().masked_fill(~visible, 0).amax((0, 2, 3)).double()
 
 
