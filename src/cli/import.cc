@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -13,14 +14,18 @@
 
 #include "cli/checks.h"
 #include "cli/command.h"
+#include "eval/softmax_match.h"
+#include "files/data_file.h"
 #include "files/durable_files.h"
 #include "files/terminal.h"
 #include "model/hugging_face/architecture.h"
 #include "model/hugging_face/weights.h"
 #include "model/softmax_limit.h"
+#include "run/failure.h"
 #include "run/run_folder.h"
 #include "run/safetensors.h"
 #include "tasks/task_tokenizer.h"
+#include "text/text_documents.h"
 #include "train/checkpoint.h"
 
 namespace ssa {
@@ -28,11 +33,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Tokens that --match reads at a time.
+constexpr std::int64_t kMatchLength = 256;
+
 struct ImportArguments {
   fs::path checkpoint, out;
   std::string tokenizer, merges, score;
   bool match = false;
   double strength = 0;
+  std::vector<std::string> texts;  ///< that --match measures on; empty: by rule
+  std::int64_t match_tokens = 2048;
 };
 
 /// Another score than the checkpoint's, whose parameters begin where it computes what softmax did.
@@ -49,7 +59,8 @@ void convert(ModelConfig& model, const ImportArguments& arguments) {
   if (arguments.score == "softmax") return;
   model.score = arguments.score;
   if (arguments.match) {
-    model.score_initial = match_softmax(arguments.score, arguments.strength, model.parametrisation);
+    model.score_initial =
+        match_softmax(arguments.score, kRuleSize, arguments.strength, model.parametrisation);
   }
 }
 
@@ -121,6 +132,104 @@ void check_tokenizer(const Config& config, const ImportArguments& arguments) {
   }
 }
 
+/// Sequences from the beginning of each file, together as many tokens as asked for.
+TokenTexts read_texts(const ImportArguments& arguments, const Config& config) {
+  if (config.task.tokenizer.empty()) {
+    throw std::invalid_argument("--texts: needs the checkpoint's tokenizer, or --tokenizer");
+  }
+  const auto tokenizer = read_task_tokenizer(config);
+  const auto longest = static_cast<std::size_t>(std::min(kMatchLength, config.model.max_positions));
+  const auto most = static_cast<std::size_t>(arguments.match_tokens);
+  TokenTexts texts;
+  for (std::size_t i = 0; i < arguments.texts.size(); ++i) {
+    const std::size_t until = most * (i + 1) / arguments.texts.size();
+    std::size_t tokens = most * i / arguments.texts.size();
+    struct Enough {};
+    try {
+      for_each_document(find_data(arguments.texts[i], "--texts"), {}, [&](std::string_view text) {
+        // Encoders read what stands around a text too.
+        const auto ids =
+            config.model.causal ? tokenizer->encode_ordinary(text) : tokenizer->encode(text);
+        for (std::size_t first = 0; first < ids.size(); first += longest) {
+          const std::size_t size = std::min({longest, ids.size() - first, until - tokens});
+          if (size < 2) break;
+          const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(first);
+          texts.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(size));
+          tokens += size;
+        }
+        if (tokens + 2 > until) throw Enough();
+      });
+    } catch (const Enough&) {
+    }
+  }
+  if (texts.empty()) throw std::runtime_error("--texts: has no text of at least 2 tokens");
+  return texts;
+}
+
+/// What --match made of texts, for people and as match.json.
+struct MatchReport {
+  TextMeasure before;
+  std::vector<MatchedLayer> layers;
+};
+
+/// Measures the checkpoint as the softmax model that it is.
+MatchReport measure_softmax(const ImportArguments& arguments, const Config& config,
+                            const std::vector<ForeignFile>& files, const TokenTexts& texts) {
+  ModelConfig softmax = config.model;
+  softmax.score = "softmax";
+  softmax.score_initial.clear();
+  const auto model = make_model(softmax, 0);
+  load_foreign_weights(files, *model, ScoreWeights::of_files);
+  MatchReport report{.before = measure_texts(*model, texts), .layers = {}};
+  report.layers = match_on_texts(*model, texts, config.model.score, arguments.strength,
+                                 config.model.parametrisation);
+  return report;
+}
+
+/// Shows the match and returns it for match.json. `model` is the converted one.
+Json tell_match(const ImportArguments& arguments, const Config& config, const TokenTexts& texts,
+                const MatchReport& report, Model& model) {
+  const auto& params = find_score(config.model.score).params;
+  std::string names;
+  for (const ParamInfo& param : params) names += fmt::format(" {:>12}", param.name);
+  print("{:>5} {:>5} {:>10}{} {:>10}\n", "layer", "head", "size", names, "moved");
+  Json layers = Json::array();
+  for (std::size_t number = 0; number < report.layers.size(); ++number) {
+    const MatchedLayer& layer = report.layers[number];
+    Json values = Json::object();
+    for (std::size_t i = 0; i < params.size(); ++i) {
+      values[std::string(params[i].name)] = layer.values[i];
+    }
+    layers.push_back({{"sizes", layer.sizes}, {"values", values}, {"moved", layer.moved}});
+    for (std::size_t head = 0; head < layer.moved.size(); ++head) {
+      const std::size_t of = layer.sizes.size() == 1 ? 0 : head;
+      std::string shown;
+      for (const auto& value : layer.values) shown += fmt::format(" {:>12.6g}", value[of]);
+      print("{:>5} {:>5} {:>10.4g}{} {:>10.3g}\n", number, head, layer.sizes[of], shown,
+            layer.moved[head]);
+    }
+  }
+  std::size_t tokens = 0;
+  for (const auto& text : texts) tokens += text.size();
+  const TextMeasure after = measure_texts(model, texts);
+  const bool decoder = config.model.causal;
+  const char* measure = decoder ? "perplexity" : "embedding similarity";
+  const double first = decoder ? report.before.perplexity : 1.0;
+  const double second = decoder ? after.perplexity : similarity(report.before, after);
+  print("{} on {} sequences of {} tokens: {:.6g} before, {:.6g} after\n", measure, texts.size(),
+        tokens, first, second);
+  return {{"schema", 1},
+          {"score", config.model.score},
+          {"strength", arguments.strength},
+          {"texts", arguments.texts},
+          {"sequences", texts.size()},
+          {"tokens", tokens},
+          {"measure", measure},
+          {"before", first},
+          {"after", second},
+          {"layers", layers}};
+}
+
 void import_checkpoint(const ImportArguments& arguments) {
   const Config config = config_of(arguments);
   Json data = Json::object();
@@ -128,10 +237,16 @@ void import_checkpoint(const ImportArguments& arguments) {
     check_tokenizer(config, arguments);
     data["task.tokenizer"] = hash_tokenizer(config.task);
   }
+  const TokenTexts texts = arguments.texts.empty() ? TokenTexts() : read_texts(arguments, config);
+  const std::vector<ForeignFile> files = read_weights(arguments.checkpoint);
+  MatchReport report;
+  if (!texts.empty()) report = measure_softmax(arguments, config, files, texts);
   const auto model = make_model(config.model, static_cast<std::uint64_t>(config.train.seed));
   const std::vector<std::string> unused = load_foreign_weights(
-      read_weights(arguments.checkpoint), *model,
-      arguments.score.empty() ? ScoreWeights::of_files : ScoreWeights::of_model);
+      files, *model, arguments.score.empty() ? ScoreWeights::of_files : ScoreWeights::of_model);
+  for (std::size_t layer = 0; layer < report.layers.size(); ++layer) {
+    model->set_score_parameters(layer, report.layers[layer].values);
+  }
   const std::int64_t parameters = count_parameters(*model);
   const RunLock lock(arguments.out);
   const Run run = create_run(
@@ -149,7 +264,9 @@ void import_checkpoint(const ImportArguments& arguments) {
   print("{}: {} parameters of {}; tokenizer {}\n", run.folder.string(), parameters,
         arguments.checkpoint.string(),
         config.task.tokenizer.empty() ? "none" : config.task.tokenizer);
-  if (!config.model.score_initial.empty()) {
+  if (!texts.empty()) {
+    write_json(run.folder / "match.json", tell_match(arguments, config, texts, report, *model));
+  } else if (!config.model.score_initial.empty()) {
     const auto& params = find_score(config.model.score).params;
     for (std::size_t i = 0; i < params.size(); ++i) {
       print("{}{} = {}", i == 0 ? config.model.score + ": " : ", ", params[i].name,
@@ -186,15 +303,32 @@ void add_import(CLI::App& app, int&) {
                    "large, b = 1/n), instead of its own start");
   app.add_option("--strength", arguments->strength,
                  "how far from softmax --match begins: by how much the logarithm of a weight "
-                 "differs for a score of 16; 0 = as near as float32 allows")
+                 "differs for the largest score; 0 = as near as float32 allows")
       ->needs(match)
       ->check(number(0, 1e6));
+  CLI::Option* texts =
+      app.add_option(
+             "--texts", arguments->texts,
+             "text files that --match measures on: each head gets the values for the scores "
+             "that it meets there, and what moves is shown and written to RUN/match.json "
+             "(default: by rule, as for scores of 16)")
+          ->needs(match)
+          ->delimiter(',');
+  app.add_option("--match-tokens", arguments->match_tokens, "tokens of the texts that are read")
+      ->needs(texts)
+      ->check(whole_number(2, 1 << 24))
+      ->capture_default_str();
   app.footer(
       "The run is one of task lm or mlm that has done no step; `ssa eval` and `ssa generate` take\n"
       "it, and `ssa train --resume --out RUN` trains it on.\n"
       "Example: ssa import gpt2 --out runs/gpt2 && ssa eval runs/gpt2 --suite zero-shot\n"
-      "Example: ssa import SmolLM2-135M --out runs/smol --score ssa --match --strength 0.1");
-  app.callback([arguments] { import_checkpoint(*arguments); });
+      "Example: ssa import SmolLM2-135M --out runs/smol --score ssa --match --texts books.txt");
+  app.callback([arguments] {
+    with_memory_for(arguments->checkpoint.string(),
+                    arguments->texts.empty() ? "a smaller model takes less"
+                                             : "less takes: no --texts, a smaller model",
+                    [&] { import_checkpoint(*arguments); });
+  });
 }
 
 }  // namespace ssa

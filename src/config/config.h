@@ -209,7 +209,7 @@ struct TrainConfig {
           &C::score_learning_rate);
     visit(Field{.name = "score_landing",
                 .help = "values, in the score's order, to which its parameters are moved from "
-                        "score_initial, evenly in their distance from softmax; empty = they are "
+                        "where they begin, evenly in their distance from softmax; empty = they are "
                         "not moved"},
           &C::score_landing);
     visit(Field{.name = "score_landing_steps",

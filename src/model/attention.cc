@@ -88,7 +88,8 @@ torch::Tensor SelfAttention::forward(const torch::Tensor& hidden,
   options.kernel = name_of(config_.score_kernel);
   if (context.records != nullptr) {
     context.records->push_back(
-        {weights_of(query.detach(), key.detach(), options, context.cu_lengths)});
+        {weights_of(query.detach(), key.detach(), options, context.cu_lengths), query.detach(),
+         key.detach(), options});
   }
   options.cu_query = context.cu_lengths;
   options.cu_key = context.cu_lengths;

@@ -42,7 +42,14 @@ std::vector<std::vector<ScoreParameterValues>> BlockModel::score_parameters() co
 }
 
 void BlockModel::set_score_parameters(const std::vector<double>& values) {
-  for (const auto& block : blocks_) block->score_parameters().set(values);
+  std::vector<std::vector<double>> shared;
+  for (const double value : values) shared.push_back({value});
+  for (const auto& block : blocks_) block->score_parameters().set(shared);
+}
+
+void BlockModel::set_score_parameters(std::size_t layer,
+                                      const std::vector<std::vector<double>>& values) {
+  blocks_.at(layer)->score_parameters().set(values);
 }
 
 torch::Tensor BlockModel::parameter_named(const std::string& name) const {

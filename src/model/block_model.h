@@ -19,6 +19,8 @@ class BlockModel : public Model {
   void recompute_blocks(bool on) override { recompute_ = on; }
   std::vector<std::vector<ScoreParameterValues>> score_parameters() const override;
   void set_score_parameters(const std::vector<double>& values) override;
+  void set_score_parameters(std::size_t layer,
+                            const std::vector<std::vector<double>>& values) override;
   /// Every parameter, then every buffer (fixed parameters of the score), under the names of the
   /// model's family (model/hugging_face).
   std::vector<std::pair<std::string, torch::Tensor>> named_weights() const override;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "op/attention.h"
 
 namespace ssa {
 
@@ -43,6 +44,9 @@ struct ModelInput {
 /// What one attention layer saw in the last forward pass (only while recording).
 struct AttentionRecord {
   torch::Tensor weights;  ///< (batch, heads, queries, keys)
+  /// As the operator has them; packed sequences are one batch row.
+  torch::Tensor query = {}, key = {};
+  AttentionOptions options = {};  ///< the same, but for where packed sequences begin
 };
 
 /// Effective values of the score's parameters in one layer.
@@ -80,6 +84,9 @@ class Model : public torch::nn::Module {
   virtual std::vector<std::vector<ScoreParameterValues>> score_parameters() const = 0;
   /// Gives the score's parameters these values, in its order, in all layers and heads.
   virtual void set_score_parameters(const std::vector<double>& /*values*/) {}
+  /// The same, of one layer: a value a head of each, or one where the heads share it.
+  virtual void set_score_parameters(std::size_t /*layer*/,
+                                    const std::vector<std::vector<double>>& /*values*/) {}
   /// Weights under Hugging Face names where such a class exists (GPT-2: "h.0.attn.c_attn.weight"
   /// …), plus ours ("h.0.attn.score_n"): what model.safetensors holds. Tensors share the
   /// parameters' storage, strided where the layouts differ.

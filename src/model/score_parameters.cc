@@ -102,14 +102,18 @@ std::vector<ScoreParameterValues> ScoreParameters::named_values() const {
   return out;
 }
 
-void ScoreParameters::set(const std::vector<double>& values) const {
+void ScoreParameters::set(const std::vector<std::vector<double>>& values) const {
   SSA_CHECK(values.size() == entries_.size(), "a score with " << entries_.size()
                                                               << " parameters cannot take "
                                                               << values.size() << " values");
   const torch::NoGradGuard no_gradient;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
+    std::vector<float> weights;
+    for (const double value : values[i]) {
+      weights.push_back(static_cast<float>(stored_weight(how_, *entries_[i].parameter, value)));
+    }
     torch::Tensor stored = entries_[i].stored;
-    stored.fill_(stored_weight(how_, *entries_[i].parameter, values[i]));
+    stored.copy_(torch::tensor(weights));  // one stands for all heads
   }
 }
 

@@ -35,8 +35,8 @@ class ScoreParameters {
   std::vector<torch::Tensor> values() const;
   /// The same with names, without gradient.
   std::vector<ScoreParameterValues> named_values() const;
-  /// Stores the weights that give these values, one a parameter.
-  void set(const std::vector<double>& values) const;
+  /// Stores the weights that give these values: of each parameter one, or one a head.
+  void set(const std::vector<std::vector<double>>& values) const;
 
  private:
   struct Entry {

@@ -1,5 +1,6 @@
 #include "model/softmax_limit.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -69,13 +70,15 @@ double SoftmaxLimit::departure(double x, double size) const {
 }
 
 double SoftmaxLimit::nearest(double size) const {
+  // At a size of 16 the departure is below 1e-4, some 60 units of a score's last digit in float32.
+  const double nearer = size > 0 ? std::min(1.0, 16 / size) : 1.0;
   switch (kind_) {
     case Kind::ssa:
-      return 0x1p-22;
+      return 0x1p-22 * nearer;
     case Kind::softcap:
-      return 0x1p-14;
+      return 0x1p-14 * nearer;
     case Kind::entmax:
-      return 0x1p-20;
+      return std::max(0x1p-20 * nearer, 0x1p-22);
     case Kind::sink:
       return std::exp(-size) * 0x1p-24;
     case Kind::temperature:
@@ -100,19 +103,22 @@ double SoftmaxLimit::furthest(double size, Parametrisation how) const {
   return 0.99;
 }
 
-std::vector<double> match_softmax(const std::string& score, double strength, Parametrisation how) {
+std::vector<double> match_softmax(const std::string& score, double size, double strength,
+                                  Parametrisation how) {
   const auto limit = SoftmaxLimit::of(score);
   SSA_CHECK(limit, "score " << score
                             << " does not contain softmax as a limit of its parameters; those that "
                                "do: ssa, softcap, entmax, sink, temperature");
   SSA_CHECK(strength >= 0 && std::isfinite(strength),
             "a strength must be finite and at least 0, not " << strength);
-  double low = limit->nearest(kRuleSize), high = limit->furthest(kRuleSize, how);
-  if (strength <= limit->departure(low, kRuleSize)) return limit->values(low, 1.0);
-  if (strength >= limit->departure(high, kRuleSize)) return limit->values(high, 1.0);
+  SSA_CHECK(std::isfinite(size) && (size >= 0 || score == "sink"),
+            "a size of scores must be finite and at least 0, not " << size);
+  double low = limit->nearest(size), high = limit->furthest(size, how);
+  if (strength <= limit->departure(low, size)) return limit->values(low, 1.0);
+  if (strength >= limit->departure(high, size)) return limit->values(high, 1.0);
   while (high - low > 1e-12 * high) {
     const double middle = low > 0 ? std::sqrt(low * high) : (low + high) / 2;
-    (limit->departure(middle, kRuleSize) < strength ? low : high) = middle;
+    (limit->departure(middle, size) < strength ? low : high) = middle;
   }
   return limit->values(high, 1.0);
 }

@@ -27,8 +27,8 @@ class SoftmaxLimit {
   double coordinate(const std::vector<double>& values) const;
   double slope(const std::vector<double>& values) const;
   /// By how much the logarithm of a score's weight leaves softmax's there, for a score of that size
-  /// (ssa, softcap, temperature: |s|; entmax: distance from the row's largest; sink: −log Σ
-  /// exp(s)).
+  /// (ssa, softcap, temperature: |s|; entmax: √(d·(d + 2h)) of a score d below its row's largest,
+  /// whose softmax weight is e^−h; sink: −log Σ exp(s)).
   double departure(double x, double size) const;
   /// The least x that is used: what lies nearer would lose more to rounding in float32 than it
   /// gains.
@@ -43,14 +43,15 @@ class SoftmaxLimit {
   Kind kind_;
 };
 
-/// The size of scores that `match_softmax` takes: above the largest |s| of most heads of
+/// The size of scores where no text tells it: above the largest |s| of most heads of
 /// SmolLM2-135M.
 inline constexpr double kRuleSize = 16.0;
 
 /// Values of the score's parameters at which it departs from softmax by `strength` ≥ 0 for scores
-/// of size kRuleSize; 0: as near as float32 keeps digits for. ssa has n·b = 1. Throws
+/// of that size; 0: as near as float32 keeps digits for. ssa has n·b = 1. Throws
 /// std::invalid_argument for a strength that is negative or not finite, and for a score that does
 /// not contain softmax, naming those that do.
-std::vector<double> match_softmax(const std::string& score, double strength, Parametrisation how);
+std::vector<double> match_softmax(const std::string& score, double size, double strength,
+                                  Parametrisation how);
 
 }  // namespace ssa

@@ -35,6 +35,41 @@ Number metadata_number(const TensorFile& content, const char* key, const fs::pat
 
 constexpr const char* kIdentity = "checkpoint_id";
 
+/// Tensors "landing_begin.LAYER.NAME".
+std::string landing_name(std::size_t layer, std::string_view parameter) {
+  return fmt::format("landing_begin.{}.{}", layer, parameter);
+}
+
+void save_landing(const ScoreValues& begin, const Model& model, TensorFile& content) {
+  const auto& params = find_score(model.config().score).params;
+  for (std::size_t layer = 0; layer < begin.size(); ++layer) {
+    for (std::size_t i = 0; i < begin[layer].size(); ++i) {
+      content.tensors.emplace_back(landing_name(layer, params[i].name), begin[layer][i]);
+    }
+  }
+}
+
+/// Of checkpoints that have it, in the shapes of the model.
+ScoreValues load_landing(const TensorFile& content, const Model& model, const fs::path& file) {
+  ScoreValues begin = score_values(model);
+  const auto& params = find_score(model.config().score).params;
+  for (std::size_t layer = 0; layer < begin.size(); ++layer) {
+    for (std::size_t i = 0; i < begin[layer].size(); ++i) {
+      const std::string name = landing_name(layer, params[i].name);
+      const torch::Tensor stored = content.find(name);
+      if (!stored.defined()) return {};
+      if (stored.sizes() != begin[layer][i].sizes() ||
+          stored.scalar_type() != begin[layer][i].scalar_type() ||
+          !torch::isfinite(stored).all().item<bool>()) {
+        throw std::runtime_error(fmt::format(
+            "{}: \"{}\" is not of the model's shape, or not finite", file.string(), name));
+      }
+      begin[layer][i].copy_(stored);
+    }
+  }
+  return begin;
+}
+
 /// What both files of a checkpoint say, so that two halves of different ones are told apart: a hash
 /// of the weights and the step (FNV-1a over 8 bytes at a time), the same whenever they are.
 std::string identity_of(const std::vector<std::pair<std::string, torch::Tensor>>& weights,
@@ -73,6 +108,7 @@ void save_checkpoint(const fs::path& run_folder, const TrainerState& state, cons
                       {"seconds", fmt::format("{}", state.seconds)},
                       {kIdentity, id}};
   if (state.step > 0) optimizer.save(trainer);  // before the first step there is nothing to keep
+  save_landing(state.landing_begin, model, trainer);
   write_safetensors(folder.path() / kTrainerFile, trainer);
   folder.commit();
 }
@@ -82,7 +118,8 @@ TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, Optimizer
   const fs::path file = checkpoint / kTrainerFile;
   const TensorFile content = read_safetensors(file);
   const TrainerState state{metadata_number<std::int64_t>(content, "step", file),
-                           metadata_number<double>(content, "seconds", file)};
+                           metadata_number<double>(content, "seconds", file),
+                           load_landing(content, model, file)};
   if (fmt::format("step-{}", state.step) != checkpoint.filename()) {
     throw std::runtime_error(
         fmt::format("{}: it is of step {}, its folder is not", file.string(), state.step));

@@ -7,6 +7,7 @@
 
 #include "model/model.h"
 #include "train/optimizer.h"
+#include "train/score_landing.h"
 
 namespace ssa {
 
@@ -15,6 +16,8 @@ namespace ssa {
 struct TrainerState {
   std::int64_t step = 0;
   double seconds = 0;  ///< training time so far
+  /// Where train.score_landing began; empty without one, or once it is done.
+  ScoreValues landing_begin = {};
 };
 
 /// Writes the folder under a temporary name, syncs it and renames it. The run folder must be there.

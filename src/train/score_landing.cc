@@ -1,26 +1,16 @@
 #include "train/score_landing.h"
 
-#include <fmt/format.h>
 #include <torch/torch.h>
-
-#include <cmath>
-#include <stdexcept>
 
 #include "model/softmax_limit.h"
 
 namespace ssa {
+namespace {
 
-bool is_landing(const TrainConfig& config, std::int64_t step) {
-  return step < config.score_landing_steps;
-}
-
-std::optional<std::vector<double>> landing_values(const Config& config, std::int64_t step) {
-  const std::int64_t steps = config.train.score_landing_steps;
-  if (steps == 0 || step > steps) return {};
-  const std::vector<double> begin = config.model.initial_score_values();
+/// The values of one head, `done` of the way.
+std::vector<double> values_between(const Config& config, const std::vector<double>& begin,
+                                   double done) {
   const std::vector<double>& end = config.train.score_landing;
-  if (step == steps) return end;
-  const double done = static_cast<double>(step) / static_cast<double>(steps);
   const auto between = [&](double first, double last) { return first + done * (last - first); };
   if (const auto limit = SoftmaxLimit::of(config.model.score)) {
     return limit->values(between(limit->coordinate(begin), limit->coordinate(end)),
@@ -31,22 +21,41 @@ std::optional<std::vector<double>> landing_values(const Config& config, std::int
   return values;
 }
 
-void require_landing_start(const Config& config, const Model& model) {
-  if (config.train.score_landing_steps == 0) return;
-  const std::vector<double> begin = config.model.initial_score_values();
-  const auto layers = model.score_parameters();
-  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    for (std::size_t i = 0; i < begin.size(); ++i) {
-      const torch::Tensor values = layers[layer][i].values.to(torch::kFloat64);
-      const torch::Tensor far = (values - begin[i]).abs() > 1e-3 * std::abs(begin[i]) + 1e-9;
-      if (!far.any().item<bool>()) continue;
-      throw std::runtime_error(fmt::format(
-          "train.score_landing begins at model.score_initial, {} = {:.6g}, but the weights have "
-          "{:.6g} in layer {}: a landing needs a model that was imported with --score {} --match",
-          layers[layer][i].name, begin[i], values.masked_select(far)[0].item<double>(), layer,
-          config.model.score));
+}  // namespace
+
+bool is_landing(const TrainConfig& config, std::int64_t step) {
+  return step < config.score_landing_steps;
+}
+
+ScoreValues score_values(const Model& model) {
+  ScoreValues values;
+  for (const auto& layer : model.score_parameters()) {
+    auto& of_layer = values.emplace_back();
+    for (const auto& parameter : layer) of_layer.push_back(parameter.values.cpu().clone());
+  }
+  return values;
+}
+
+std::optional<std::vector<std::vector<std::vector<double>>>> landing_values(
+    const Config& config, const ScoreValues& begin, std::int64_t step) {
+  const std::int64_t steps = config.train.score_landing_steps;
+  if (steps == 0 || step > steps) return {};
+  const double done = static_cast<double>(step) / static_cast<double>(steps);
+  std::vector<std::vector<std::vector<double>>> layers;
+  for (const auto& of_layer : begin) {
+    auto& layer = layers.emplace_back(of_layer.size());
+    for (std::int64_t head = 0; !of_layer.empty() && head < of_layer.front().numel(); ++head) {
+      std::vector<double> values;
+      for (const torch::Tensor& parameter : of_layer) {
+        values.push_back(parameter[head].item<double>());
+      }
+      if (step > 0) {
+        values = step == steps ? config.train.score_landing : values_between(config, values, done);
+      }
+      for (std::size_t i = 0; i < values.size(); ++i) layer[i].push_back(values[i]);
     }
   }
+  return layers;
 }
 
 }  // namespace ssa

@@ -1,6 +1,8 @@
 // Moving the parameters of a score from where they begin to a target, while the model is trained.
 #pragma once
 
+#include <torch/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -14,15 +16,18 @@ namespace ssa {
 /// gradient moves them.
 bool is_landing(const TrainConfig& config, std::int64_t step);
 
-/// The values, in the score's order, that its parameters are given before update number `step`:
-/// from model.score_initial in step 0 to train.score_landing in step train.score_landing_steps,
-/// from which on they train. A score that contains softmax goes evenly in its distance from it
-/// (SoftmaxLimit's coordinate: 1/n of ssa, with n·b going evenly too); others evenly in their
-/// values. Nothing after that, or without a landing.
-std::optional<std::vector<double>> landing_values(const Config& config, std::int64_t step);
+/// [layer][parameter of the score]: (heads) or (1), float32.
+using ScoreValues = std::vector<std::vector<torch::Tensor>>;
 
-/// Throws std::runtime_error where a landing would begin elsewhere than the model stands before its
-/// first step: the weights of an imported model may have other values than model.score_initial.
-void require_landing_start(const Config& config, const Model& model);
+/// Where the model's stand.
+ScoreValues score_values(const Model& model);
+
+/// What the parameters are given before update number `step`: from `begin` in step 0 to
+/// train.score_landing in step train.score_landing_steps, from which on they train. A score that
+/// contains softmax goes evenly in its distance from it (SoftmaxLimit's coordinate: 1/n of ssa,
+/// with n·b going evenly too); others evenly in their values. Each head goes its own way. Nothing
+/// after that, or without a landing. In the form that Model::set_score_parameters takes, by layer.
+std::optional<std::vector<std::vector<std::vector<double>>>> landing_values(
+    const Config& config, const ScoreValues& begin, std::int64_t step);
 
 }  // namespace ssa

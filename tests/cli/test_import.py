@@ -1,12 +1,13 @@
 """`ssa import`: checkpoints of Hugging Face become runs that compute the same, and are refused where they would not."""
 
+import copy
 import json
 import shutil
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from ssa_attention import hf  # noqa: F401  (scoring functions in their models)
+from ssa_attention import hf  # its import registers the scoring functions
 from tokenizers import Tokenizer
 from transformers import (
     AutoModelForCausalLM,
@@ -216,6 +217,27 @@ def test_the_inner_model_and_heads_that_are_not_used(checkpoint):
         assert "it belongs to the head, which a checkpoint of the inner model alone lacks" in done.stderr
 
 
+def test_weights_under_other_names_are_named(checkpoint):
+    """A pooler is left out; query, key and value in one matrix, or names with a prefix, are said to be there."""
+    ssa = checkpoint(MODELS["roberta"])
+    file = ssa.folder / "theirs/model.safetensors"
+    weights = load_file(file) | {"roberta.pooler.dense.weight": torch.zeros(32, 32)}
+    save_file(weights, file)
+    done = ssa("import", "theirs", "--out", "run")
+    assert "left out, as of heads that the model has not: roberta.pooler.dense.weight" in done.stdout
+    layer = "roberta.encoder.layer.0.attention.self."
+    parts = [weights[f"{layer}{part}.weight"] for part in ("query", "key", "value")]
+    fused = {name: weight for name, weight in weights.items() if not name.startswith(layer)}
+    save_file(fused | {f"{layer}qkv.weight": torch.cat(parts)}, file)
+    error = ssa("import", "theirs", "--out", "bad", code=1).stderr
+    assert (
+        f'the model\'s "{layer}key.bias" is not in it; "{layer}qkv.weight" is there, which the model has not' in error
+    )
+    save_file({f"module.{name}": weight for name, weight in weights.items()}, file)
+    error = ssa("import", "theirs", "--out", "bad", code=1).stderr
+    assert 'is not in it; "module.' in error and "inner model" not in error
+
+
 def test_training_goes_on_from_there(checkpoint):
     ssa = checkpoint(MODELS["llama"])
     (ssa.folder / "texts.txt").write_text("\n".join(" ".join(TEXTS) for _ in range(40)) + "\n")
@@ -248,11 +270,53 @@ def test_softmax_becomes_ssa_that_computes_the_same(checkpoint):
     softmax = perplexity()
     assert perplexity("--score", "ssa", "--match") == pytest.approx(softmax, rel=1e-4)
     far = [abs(perplexity("--score", "ssa", "--match", "--strength", s) / softmax - 1) for s in (0.01, 1)]
-    assert 0 < far[0] < far[1]
+    assert 1e-6 < far[0] < far[1]
     assert abs(perplexity("--score", "ssa") / softmax - 1) > 1e-3
     done = ssa("import", "theirs", "--out", "run", "--score", "sparsemax", "--match", code=1)
     assert "sparsemax does not contain softmax as a limit of its parameters; those that do: ssa, softcap" in done.stderr
     assert "--match needs --score" in ssa("import", "theirs", "--out", "run", "--match", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    "name, score, strength",
+    [
+        ("llama", "ssa", 0.0),
+        ("llama", "entmax", 0.1),
+        ("mistral", "sink", 0.3),
+        ("qwen3", "softcap", 0.2),
+        ("bert", "ssa", 0.5),
+    ],
+)
+def test_each_head_is_matched_on_texts(checkpoint, name, score, strength):
+    """As ssa_attention.hf.convert does it: sizes, values, what moves, perplexity or similarity of embeddings."""
+    model = MODELS[name].eval()
+    ssa = checkpoint(model)
+    text = " ".join(TEXTS)
+    (ssa.folder / "texts.txt").write_text(f"{text}\n<|endoftext|>\n{TEXTS[1]}\n")
+    flags = ["--score", score, "--match", "--strength", strength, "--texts", "texts.txt"]
+    shown = ssa("import", "theirs", "--out", "run", *flags).stdout
+    found = json.loads((ssa.folder / "run/match.json").read_text())
+    tokenizer = Tokenizer.from_file(str(ssa.folder / "theirs/tokenizer.json"))
+    ids = [tokenizer.encode(each, add_special_tokens=name == "bert").ids for each in (text, TEXTS[1])]
+    back = type(model).from_pretrained(ssa.folder / "run/checkpoints/step-0").eval()
+    other = copy.deepcopy(model)
+    wanted = hf.convert(other, score, strength=strength, texts=[torch.tensor(each) for each in ids])
+    assert found["tokens"] == wanted.tokens
+    for layer, module in zip(found["layers"], wanted.values, strict=True):
+        assert layer["sizes"] == pytest.approx(wanted.sizes[module].tolist(), rel=1e-4)
+        assert layer["moved"] == pytest.approx(wanted.attention_moved[module].tolist(), rel=1e-3, abs=1e-6)
+        for parameter, value in wanted.values[module].items():
+            assert layer["values"][parameter] == pytest.approx(value.tolist(), rel=1e-3)
+            assert hf.score_values(back)[module][parameter].tolist() == pytest.approx(
+                layer["values"][parameter], rel=1e-5
+            )
+    assert (found["before"], found["after"]) == pytest.approx((wanted.before, wanted.after), rel=1e-4)
+    assert f"{found['measure']} on 2 sequences of {found['tokens']} tokens" in shown
+    assert len(shown.splitlines()) >= 3 + sum(len(layer["moved"]) for layer in found["layers"])
+    if name == "llama":
+        done = ssa("import", "theirs", "--tokenizer", "none", "--out", "bad", *flags, code=1)
+        assert "--texts: needs the checkpoint's tokenizer" in done.stderr
+        assert ssa("import", "theirs", "--out", "bad", "--texts", "texts.txt", code=2).stderr.count("--match") == 1
 
 
 def test_ssa_lands_while_it_is_trained(checkpoint):
@@ -271,16 +335,38 @@ def test_ssa_lands_while_it_is_trained(checkpoint):
         assert n == pytest.approx([1 / part] * 3, rel=1e-5) and b == pytest.approx([part] * 3, rel=1e-5)
     least, _, most = values[5][0]
     assert 3 < least < most < 5 and most - least > 1e-3  # they train now, each head its own
-    # A model whose weights stand elsewhere would jump.
-    theirs = llama(attn_implementation="ssa")
-    torch.nn.init.constant_(theirs.model.layers[1].self_attn.score_n, 3.0)
-    theirs.save_pretrained(ssa.folder / "theirs")
-    ssa("import", "theirs", "--out", "other")
-    done = ssa("train", "--resume", "--out", "other", *flags, code=1)
-    assert (
-        "train.score_landing begins at model.score_initial, n = 1.5, but the weights have 4.04859 in layer 1"
-        in done.stderr
-    )
+    # Bit by bit the same where it was stopped in between.
+    ssa("import", "theirs", "--out", "parts", "--score", "ssa", "--match")
+    ssa("train", "--resume", "--out", "parts", *flags, "--stop-at", 2)
+    ssa("train", "--resume", "--out", "parts")
+    assert same_weights(ssa.folder / "run", ssa.folder / "parts", 6)
+
+
+def same_weights(one, other, step):
+    both = [load_file(run / f"checkpoints/step-{step}/model.safetensors") for run in (one, other)]
+    return all(torch.equal(weight, both[1][name]) for name, weight in both[0].items())
+
+
+def test_a_landing_begins_where_each_head_stands(checkpoint):
+    ssa = checkpoint(MODELS["llama"])
+    (ssa.folder / "texts.txt").write_text("\n".join(" ".join(TEXTS) for _ in range(40)) + "\n")
+    ssa("data", "tokenize", "texts.txt", "--tokenizer", "theirs/tokenizer.json", "--out", "train")
+    match = ["--score", "ssa", "--match", "--strength", 0.5, "--texts", "texts.txt"]
+    flags = ["--tokens", "train", "--length", 32, "--steps", 5, "--batch", 2, "--log-interval", 1, "--eval-batches", 0]
+    flags += ["--score-landing", "4,0.25", "--score-landing-steps", 4]
+    for run in ("whole", "parts"):
+        ssa("import", "theirs", "--out", run, *match)
+    ssa("train", "--resume", "--out", "whole", *flags)
+    ssa("train", "--resume", "--out", "parts", *flags, "--stop-at", 2)
+    ssa("train", "--resume", "--out", "parts")
+    assert same_weights(ssa.folder / "whole", ssa.folder / "parts", 5)
+    begin = json.loads((ssa.folder / "whole/match.json").read_text())["layers"][1]["values"]["n"]
+    assert max(begin) > 1.05 * min(begin)
+    lines = [json.loads(line) for line in (ssa.folder / "whole/metrics.jsonl").read_text().splitlines()]
+    for step in range(4):
+        wanted = [1 / (1 / n + step / 4 * (1 / 4 - 1 / n)) for n in (min(begin), max(begin))]
+        least, _, most = lines[step]["score_parameters"][1]["n"]
+        assert (least, most) == pytest.approx(tuple(sorted(wanted)), rel=1e-4)
 
 
 def test_it_is_evaluated_and_writes(checkpoint):
