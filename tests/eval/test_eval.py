@@ -205,7 +205,7 @@ def test_own_values_and_full_grid(ssa, run):
         (["--data-seed", -1], USAGE, "--data-seed: evaluation.data_seed = -1: expected an integer of at least 0"),
         (["--data-seed", "x"], USAGE, "--data-seed"),
         (["--checkpoint", 4], FAILURE, "4"),
-        (["--seed", 4], USAGE, "unknown argument --seed"),
+        (["--seed", 4], USAGE, "unknown flag --seed"),
     ],
 )
 def test_bad_options_are_named(ssa, run, arguments, code, message):
