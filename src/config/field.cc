@@ -189,7 +189,10 @@ std::string flag_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return value.dump();
   std::string text;
-  for (const Json& element : value) text += (text.empty() ? "" : ",") + flag_text(element);
+  for (const Json& element : value) {
+    if (!text.empty()) text += ',';
+    text += flag_text(element);
+  }
   return text;
 }
 

@@ -381,7 +381,8 @@ std::string wrap(std::string_view text) {
       out += "\n";
       column = 0;
     }
-    out += (column > 0 ? " " : "") + word;
+    if (column > 0) out += ' ';
+    out += word;
     column += width + (column > 0 ? 1 : 0);
     begin = end + 1;
   }
