@@ -12,7 +12,21 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
-from .problem import add_product, find_place, head_base, head_value, is_careful, load_rows, product, store_rows, zeros
+from .problem import (
+    add_product,
+    find_place,
+    first_query_of,
+    head_base,
+    head_value,
+    load_head,
+    load_params,
+    load_rows,
+    load_seed,
+    product,
+    row_index,
+    store_rows,
+    zeros,
+)
 from .tiles import Tile, falls, key_range, make_filter, row_range, seen_keys, visible_scores
 
 
@@ -33,6 +47,18 @@ class Row(NamedTuple):
     center: Any
     kept: Any
     d_lse: Any
+
+
+@triton.jit
+def beside_columns(row):
+    """Of a tile (queries, keys)."""
+    return Row(row.lse2[:, None], row.lse2_low[:, None], row.center[:, None], row.kept[:, None], row.d_lse[:, None])
+
+
+@triton.jit
+def above_rows(row):
+    """Of a tile (keys, queries)."""
+    return Row(row.lse2[None, :], row.lse2_low[None, :], row.center[None, :], row.kept[None, :], row.d_lse[None, :])
 
 
 @triton.jit
@@ -82,7 +108,7 @@ def rows_kernel(
     first = place.block * BLOCK_M
     if first < place.rows:
         rows = first + tl.arange(0, BLOCK_M)
-        row_at = (place.batch.to(tl.int64) * problem.heads + head) * problem.rows + place.first_query + rows
+        row_at = row_index(place, problem, head, rows)
         log = tl.load(lse + row_at, mask=rows < place.rows, other=-float("inf"))
         alive = log != -float("inf")  # NaN stays NaN
         wide = log.to(tl.float64) * 1.4426950408889634
@@ -90,15 +116,13 @@ def rows_kernel(
         low = (wide - high.to(tl.float64)).to(tl.float32)
         high = tl.where(alive, high, float("inf"))
         low = tl.where(alive & (tl.abs(high) < float("inf")), low, 0.0)
-        grad_base = head_base(d_out, place.batch, head, place.first_query)
-        grad = load_rows(grad_base, d_out, first, alive, O.v_dim, O.block_v_dim, O)
-        o = load_rows(
-            head_base(out, place.batch, head, place.first_query), out, first, alive, O.v_dim, O.block_v_dim, O
-        )
+        grad = load_head(d_out, place.batch, head, place.first_query, first, alive, O.v_dim, O.block_v_dim, O)
+        o = load_head(out, place.batch, head, place.first_query, first, alive, O.v_dim, O.block_v_dim, O)
         center = tl.sum(grad.to(tl.float32) * o.to(tl.float32), 1)
-        p0 = head_value(param0, head, O.params > 0)
-        p1 = head_value(param1, head, O.params > 1)
-        careful = is_careful(p0, p1, O)
+        params = load_params(param0, param1, head, O)
+        p0 = params.first
+        p1 = params.second
+        careful = params.careful
         kept = tl.full((BLOCK_M,), 1.0, tl.float32)
         sink2 = 0.0
         if S.sink2 is not None:
@@ -112,15 +136,9 @@ def rows_kernel(
             columns = r.first + tl.arange(0, BLOCK_N)
             seen = seen_keys(first, first + BLOCK_M - 1, columns, place.end, place.shift, problem.window, O)
             kv_head = head // problem.group
-            q = load_rows(
-                head_base(query, place.batch, head, place.first_query), query, first, alive, O.dim, O.block_dim, O
-            )
-            k = load_rows(
-                head_base(key, place.batch, kv_head, place.first_key), key, r.first, seen, O.dim, O.block_dim, O
-            )
-            v = load_rows(
-                head_base(value, place.batch, kv_head, place.first_key), value, r.first, seen, O.v_dim, O.block_v_dim, O
-            )
+            q = load_head(query, place.batch, head, place.first_query, first, alive, O.dim, O.block_dim, O)
+            k = load_head(key, place.batch, kv_head, place.first_key, r.first, seen, O.dim, O.block_dim, O)
+            v = load_head(value, place.batch, kv_head, place.first_key, r.first, seen, O.v_dim, O.block_v_dim, O)
             dots = product(q, tl.trans(k), O)
             tile = Tile(rows[:, None], columns[None, :], first, r.first)
             s, _, hidden = visible_scores(dots, tile, place, filter, True, O)
@@ -130,7 +148,7 @@ def rows_kernel(
             total = tl.where(alive, tl.sum(weights, 1), 1.0)
             d_weights = product(grad, tl.trans(v), O)
             if O.dropout:
-                fall = falls(tl.load(seeds), place, head, tile, problem.threshold)
+                fall = falls(load_seed(seeds, O), place, head, tile, problem.threshold)
                 d_weights = tl.where(fall, 0.0, d_weights * problem.kept_scale)
             high = tl.where(alive, largest, float("inf"))
             low = tl.log2(total)
@@ -227,40 +245,31 @@ def query_kernel(
     """dQ of a block of queries and, for PARAMS parameters, its share of their gradients in partial[program, param]."""
     place = find_place(problem, key_lengths, packed, O)
     head = place.head
-    first = place.block * BLOCK_M
-    if O.causal and not O.packed:
-        first = (problem.blocks - 1 - place.block) * BLOCK_M  # the longest first
+    first = first_query_of(place, problem, BLOCK_M, O)
     if first < place.rows:
         rows = first + tl.arange(0, BLOCK_M)
         inside = rows < place.rows
         last = first + BLOCK_M - 1
-        row_at = (place.batch.to(tl.int64) * problem.heads + head) * problem.rows + place.first_query + rows
+        row_at = row_index(place, problem, head, rows)
         row = load_row(buffers, d_lse, row_at, inside, S)
         alive = row.lse2 != float("inf")
-        p0 = head_value(param0, head, O.params > 0)
-        p1 = head_value(param1, head, O.params > 1)
-        careful = is_careful(p0, p1, O)
+        params = load_params(param0, param1, head, O)
+        p0 = params.first
+        p1 = params.second
+        careful = params.careful
         sink2 = 0.0
         if S.sink2 is not None:
             sink2 = S.sink2(p0, p1, careful)
         if S.counts_keys:
             p1 = tl.load(log_keys + row_at, mask=inside, other=0.0)[:, None]
         filter = make_filter(mask, bias, head_value(slopes, head, O.alibi), problem, place.batch, head, O)
-        seed = 0
-        if O.dropout:
-            seed = tl.load(seeds)
+        seed = load_seed(seeds, O)
         kv_head = head // problem.group
         key_base = head_base(key, place.batch, kv_head, place.first_key)
         value_base = head_base(value, place.batch, kv_head, place.first_key)
-        q = load_rows(
-            head_base(query, place.batch, head, place.first_query), query, first, alive, O.dim, O.block_dim, O
-        )
-        grad = load_rows(
-            head_base(d_out, place.batch, head, place.first_query), d_out, first, alive, O.v_dim, O.block_v_dim, O
-        )
-        tile_row = Row(
-            row.lse2[:, None], row.lse2_low[:, None], row.center[:, None], row.kept[:, None], row.d_lse[:, None]
-        )
+        q = load_head(query, place.batch, head, place.first_query, first, alive, O.dim, O.block_dim, O)
+        grad = load_head(d_out, place.batch, head, place.first_query, first, alive, O.v_dim, O.block_v_dim, O)
+        tile_row = beside_columns(row)
         r = key_range(first, last, place.end, place.shift, problem.window, BLOCK_N, O)
         none = tl.zeros((BLOCK_M,), tl.float32)
         sums = QuerySums(zeros(BLOCK_M, O.block_dim), none, none, none, none, none)
@@ -327,9 +336,7 @@ def add_row_blocks(
         own_p1 = p1
         if S.counts_keys:
             own_p1 = tl.load(log_keys + row_base + rows, mask=rows < place.rows, other=0.0)[None, :]
-        tile_row = Row(
-            row.lse2[None, :], row.lse2_low[None, :], row.center[None, :], row.kept[None, :], row.d_lse[None, :]
-        )
+        tile_row = above_rows(row)
         dots = product(k, tl.trans(q), O)
         tile = Tile(rows[None, :], columns[:, None], first, first_column)
         s, _, hidden = visible_scores(dots, tile, place, filter, EDGE, O)
@@ -366,32 +373,27 @@ def key_kernel(
         value_base = head_base(value, place.batch, place.head, place.first_key)
         k = load_rows(key_base, key, first, exists, O.dim, O.block_dim, O)
         v = load_rows(value_base, value, first, exists, O.v_dim, O.block_v_dim, O)
-        seed = 0
-        if O.dropout:
-            seed = tl.load(seeds)
+        seed = load_seed(seeds, O)
         r = row_range(first, first + BLOCK_N - 1, place.rows, place.end, place.shift, problem.window, BLOCK_M, O)
         sums = KeySums(zeros(BLOCK_N, O.block_dim), zeros(BLOCK_N, O.block_v_dim))
         for member in range(problem.group):
             head = place.head * problem.group + member
-            p0 = head_value(param0, head, O.params > 0)
-            p1 = head_value(param1, head, O.params > 1)
-            careful = is_careful(p0, p1, O)
+            params = load_params(param0, param1, head, O)
             filter = make_filter(mask, bias, head_value(slopes, head, O.alibi), problem, place.batch, head, O)
             query_base = head_base(query, place.batch, head, place.first_query)
             grad_base = head_base(d_out, place.batch, head, place.first_query)
-            row_base = (place.batch.to(tl.int64) * problem.heads * problem.group + head) * problem.rows
-            row_base = row_base + place.first_query
+            row_base = row_index(place, problem, head, 0, True)
             sums = add_row_blocks(
                 sums, r.first, r.full_first, k, v, columns, first, place, head, filter, query, query_base, d_out, grad_base,
-                row_base, buffers, d_lse, log_keys, p0, p1, careful, seed, problem, True, S, O, BLOCK_M,
+                row_base, buffers, d_lse, log_keys, params.first, params.second, params.careful, seed, problem, True, S, O, BLOCK_M,
             )  # fmt: skip
             sums = add_row_blocks(
                 sums, r.full_first, r.full_limit, k, v, columns, first, place, head, filter, query, query_base, d_out,
-                grad_base, row_base, buffers, d_lse, log_keys, p0, p1, careful, seed, problem, False, S, O, BLOCK_M,
+                grad_base, row_base, buffers, d_lse, log_keys, params.first, params.second, params.careful, seed, problem, False, S, O, BLOCK_M,
             )  # fmt: skip
             sums = add_row_blocks(
                 sums, r.full_limit, r.limit, k, v, columns, first, place, head, filter, query, query_base, d_out, grad_base,
-                row_base, buffers, d_lse, log_keys, p0, p1, careful, seed, problem, True, S, O, BLOCK_M,
+                row_base, buffers, d_lse, log_keys, params.first, params.second, params.careful, seed, problem, True, S, O, BLOCK_M,
             )  # fmt: skip
         inside = columns < place.keys
         if d_key is not None:

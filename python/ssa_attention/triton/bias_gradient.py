@@ -9,8 +9,8 @@ from typing import NamedTuple
 import triton
 import triton.language as tl
 
-from .backward import Row, d_phi_of, load_row, weights_of
-from .problem import Place, head_base, head_value, is_careful, load_rows, product, zeros
+from .backward import beside_columns, d_phi_of, load_row, weights_of
+from .problem import Place, head_value, load_head, load_params, load_seed, product, row_index, zeros
 from .tiles import Tile, falls, make_filter, seen_keys, visible_scores
 
 
@@ -43,6 +43,7 @@ def bias_kernel(
     if ONE_COLUMN:
         column_blocks = tl.cdiv(problem.keys, BLOCK_N)
     sums = zeros(BLOCK_M, BLOCK_N)
+    seed = load_seed(seeds, O)
     for index in range(grid.batches * grid.heads * row_blocks * column_blocks):
         column_block = first_column_block + index % column_blocks
         row_block = first_row_block + index // column_blocks % row_blocks
@@ -55,33 +56,30 @@ def bias_kernel(
         first = row_block * BLOCK_M
         rows = first + tl.arange(0, BLOCK_M)
         columns = column_block * BLOCK_N + tl.arange(0, BLOCK_N)
-        row_at = (batch.to(tl.int64) * problem.heads + head) * problem.rows + rows
+        row_at = row_index(place, problem, head, rows)
         row = load_row(buffers, d_lse, row_at, rows < problem.rows, S)
         alive = row.lse2 != float("inf")
-        p0 = head_value(param0, head, O.params > 0)
-        p1 = head_value(param1, head, O.params > 1)
-        careful = is_careful(p0, p1, O)
+        params = load_params(param0, param1, head, O)
+        p0 = params.first
+        p1 = params.second
+        careful = params.careful
         if S.counts_keys:
             p1 = tl.load(log_keys + row_at, mask=rows < problem.rows, other=0.0)[:, None]
         filter = make_filter(mask, bias, head_value(slopes, head, O.alibi), problem, batch, head, O)
         seen = seen_keys(first, first + BLOCK_M - 1, columns, end, place.shift, problem.window, O)
         kv_head = head // problem.group
-        q = load_rows(head_base(query, batch, head, 0), query, first, alive, O.dim, O.block_dim, O)
-        k = load_rows(head_base(key, batch, kv_head, 0), key, column_block * BLOCK_N, seen, O.dim, O.block_dim, O)
+        q = load_head(query, batch, head, 0, first, alive, O.dim, O.block_dim, O)
+        k = load_head(key, batch, kv_head, 0, column_block * BLOCK_N, seen, O.dim, O.block_dim, O)
         dots = product(q, tl.trans(k), O)
         tile = Tile(rows[:, None], columns[None, :], first, column_block * BLOCK_N)
         s, _, hidden = visible_scores(dots, tile, place, filter, True, O)
-        grad = load_rows(head_base(d_out, batch, head, 0), d_out, first, alive, O.v_dim, O.block_v_dim, O)
-        v = load_rows(
-            head_base(value, batch, kv_head, 0), value, column_block * BLOCK_N, seen, O.v_dim, O.block_v_dim, O
-        )
+        grad = load_head(d_out, batch, head, 0, first, alive, O.v_dim, O.block_v_dim, O)
+        v = load_head(value, batch, kv_head, 0, column_block * BLOCK_N, seen, O.v_dim, O.block_v_dim, O)
         d_weights = product(grad, tl.trans(v), O)
         if O.dropout:
-            fall = falls(tl.load(seeds), place, head, tile, problem.threshold)
+            fall = falls(seed, place, head, tile, problem.threshold)
             d_weights = tl.where(fall, 0.0, d_weights * problem.kept_scale)
-        tile_row = Row(
-            row.lse2[:, None], row.lse2_low[:, None], row.center[:, None], row.kept[:, None], row.d_lse[:, None]
-        )
+        tile_row = beside_columns(row)
         weights = weights_of(S.phi2(s, p0, p1, careful), hidden, tile_row.lse2, tile_row.lse2_low)
         sums += d_phi_of(weights, d_weights, tile_row, hidden, S, O) * S.dphi_ds(s, p0, p1, careful)
     rows = first_row_block * BLOCK_M + tl.arange(0, BLOCK_M)

@@ -8,7 +8,21 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
-from .problem import add_product, find_place, head_base, head_value, is_careful, load_rows, product, store_rows, zeros
+from .problem import (
+    add_product,
+    find_place,
+    first_query_of,
+    head_base,
+    head_value,
+    load_head,
+    load_params,
+    load_rows,
+    load_seed,
+    product,
+    row_index,
+    store_rows,
+    zeros,
+)
 from .tiles import Tile, falls, hidden_by_structure, key_range, make_filter, seen_keys, visible_scores
 
 
@@ -59,32 +73,24 @@ def forward_kernel(
 ):  # fmt: skip
     place = find_place(problem, key_lengths, packed, O)
     head = place.head
-    # The last blocks have the most keys: they go first.
-    first = place.block * BLOCK_M
-    if O.causal and not O.packed:
-        first = (problem.blocks - 1 - place.block) * BLOCK_M
+    first = first_query_of(place, problem, BLOCK_M, O)
     if first < place.rows:
         rows = first + tl.arange(0, BLOCK_M)
         inside = rows < place.rows
         last = first + BLOCK_M - 1
-        row_at = (place.batch.to(tl.int64) * problem.heads + head) * problem.rows + place.first_query + rows
-        p0 = head_value(param0, head, O.params > 0)
-        p1 = head_value(param1, head, O.params > 1)
-        careful = is_careful(p0, p1, O)
-        sink_p0 = p0
+        row_at = row_index(place, problem, head, rows)
+        params = load_params(param0, param1, head, O)
+        p0 = params.first
+        p1 = params.second
+        careful = params.careful
         if S.counts_keys:
             p1 = tl.load(log_keys + row_at, mask=inside, other=0.0)[:, None]
-        slope = head_value(slopes, head, O.alibi)
-        filter = make_filter(mask, bias, slope, problem, place.batch, head, O)
-        seed = 0
-        if O.dropout:
-            seed = tl.load(seeds)
+        filter = make_filter(mask, bias, head_value(slopes, head, O.alibi), problem, place.batch, head, O)
+        seed = load_seed(seeds, O)
         kv_head = head // problem.group
         key_base = head_base(key, place.batch, kv_head, place.first_key)
         value_base = head_base(value, place.batch, kv_head, place.first_key)
-        q = load_rows(
-            head_base(query, place.batch, head, place.first_query), query, first, inside, O.dim, O.block_dim, O
-        )
+        q = load_head(query, place.batch, head, place.first_query, first, inside, O.dim, O.block_dim, O)
         r = key_range(first, last, place.end, place.shift, problem.window, BLOCK_N, O)
         sums = Sums(
             zeros(BLOCK_M, O.block_v_dim),
@@ -109,7 +115,7 @@ def forward_kernel(
         base = tl.where(empty, 0.0, sums.largest)
         normaliser = total
         if S.sink2 is not None:
-            normaliser = total + tl.exp2(S.sink2(sink_p0, p1, careful) - base)
+            normaliser = total + tl.exp2(S.sink2(params.first, params.second, careful) - base)
         values = sums.output * (problem.kept_scale / normaliser)[:, None]
         # Where no key is seen, the sums may hold 0·NaN of a key that others see.
         values = tl.where(empty[:, None], 0.0, values)
@@ -139,5 +145,5 @@ def count_keys_kernel(
                 Tile(rows[:, None], columns[None, :], first, first_key), place, filter, True, O
             )
             count += tl.sum(1 - hidden.to(tl.int32), 1)
-        row_at = (place.batch.to(tl.int64) * problem.heads + place.head) * problem.rows + place.first_query + rows
+        row_at = row_index(place, problem, place.head, rows)
         tl.store(log_keys + row_at, tl.log(tl.maximum(count, 1).to(tl.float32)), mask=rows < place.rows)

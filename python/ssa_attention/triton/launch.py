@@ -122,9 +122,10 @@ class Launch:
         self.log_keys: Tensor | None = None
         self.cumulative = None
         if call.cu_query is not None:
+            here = {"device": query.device, "dtype": torch.long, "non_blocking": True}  # they may lie on the CPU
             self.cumulative = (
-                call.cu_query.long().clamp(0, query.shape[2]),
-                call.cu_key.long().clamp(0, key.shape[2]),
+                call.cu_query.to(**here).clamp(0, query.shape[2]),
+                call.cu_key.to(**here).clamp(0, key.shape[2]),
             )
         if self.score.counts_keys:
             self.log_keys = self.row_buffer()

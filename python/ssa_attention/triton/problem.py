@@ -113,6 +113,24 @@ def find_place(problem, key_lengths, packed, O: tl.constexpr):
 
 
 @triton.jit
+def first_query_of(place, problem, BLOCK: tl.constexpr, O: tl.constexpr):
+    """Of a program's block. Causal queries at the end have the most keys: they go first."""
+    block = place.block
+    if O.causal and not O.packed:
+        block = problem.blocks - 1 - place.block
+    return block * BLOCK
+
+
+@triton.jit
+def row_index(place, problem, head, rows, HEADS_OF_KEYS: tl.constexpr = False):
+    """Of queries in buffers shaped like lse. HEADS_OF_KEYS: problem.heads are key heads."""
+    heads = problem.heads
+    if HEADS_OF_KEYS:
+        heads = problem.heads * problem.group
+    return (place.batch.to(tl.int64) * heads + head) * problem.rows + place.first_query + rows
+
+
+@triton.jit
 def head_base(tensor, batch, head, first):
     """Of a head's rows from `first` on."""
     at = batch.to(tl.int64) * tensor.batch + head.to(tl.int64) * tensor.head + first * tensor.row
@@ -153,6 +171,12 @@ def store_rows(base, tensor, first, inside, values, DIM: tl.constexpr, BLOCK: tl
 
 
 @triton.jit
+def load_head(tensor, batch, head, start, first, inside, DIM: tl.constexpr, BLOCK: tl.constexpr, O: tl.constexpr):
+    """Rows from `first` on of a head whose sequence begins at row `start`."""
+    return load_rows(head_base(tensor, batch, head, start), tensor, first, inside, DIM, BLOCK, O)
+
+
+@triton.jit
 def product(a, b, O: tl.constexpr):
     if O.interpreted:  # Triton's interpreter multiplies the bits of bfloat16
         return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
@@ -178,6 +202,29 @@ def head_value(values, head, PRESENT: tl.constexpr):
     if PRESENT:
         value = tl.load(values.pointer + head * values.head)
     return value
+
+
+class Params(NamedTuple):
+    """The score's parameters of a head. Where it counts keys, `second` is the logarithm of each row's number of them."""
+
+    first: Any
+    second: Any
+    careful: Any  # for log2_1p
+
+
+@triton.jit
+def load_params(param0, param1, head, O: tl.constexpr):
+    p0 = head_value(param0, head, O.params > 0)
+    p1 = head_value(param1, head, O.params > 1)
+    return Params(p0, p1, is_careful(p0, p1, O))
+
+
+@triton.jit
+def load_seed(seeds, O: tl.constexpr):
+    seed = 0
+    if O.dropout:
+        seed = tl.load(seeds)
+    return seed
 
 
 @triton.jit
