@@ -225,6 +225,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--target-shapes", default="64x8x82x32,2x12x1024x64", help="timed under other instruction sets")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="cuda: bench/cuda_attention.py")
+    parser.add_argument("--minutes", type=float, default=8, help="with cuda: after them nothing more is begun")
     parser.add_argument("--out", type=Path, default=Path("bench/results.json"))
     parser.add_argument("--markdown", type=Path, help="page that gets the tables between its bench markers")
     parser.add_argument(
@@ -249,7 +250,7 @@ def show(report: dict, page: Path | None) -> None:
 def main() -> int:
     arguments = parse()
     if arguments.device == "cuda":
-        return cuda_attention.main(arguments.rounds)
+        return cuda_attention.main(arguments.rounds, arguments.minutes)
     if arguments.earlier is not None:
         show(json.loads(arguments.earlier.read_text()), arguments.markdown)
         return 0

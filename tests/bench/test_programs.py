@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+import torch
+
 BENCH = Path(os.environ["SSA_SOURCE"]) / "bench"
 TEXTS = ("aochildes/train.txt", "wikipedia/wikisplit_sentences.txt")
 
@@ -111,3 +114,15 @@ def test_data_tokenize(real_data, tmp_path):
     for result in results:
         assert all(len(speeds) == 2 and min(speeds) > 0 for speeds in result["speeds"].values())
     assert "absent.txt: no such file" in run("data_tokenize.py", "absent.txt", "--data", real_data).stderr
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA is there: it would be measured")
+def test_gpu_report_says_that_nothing_was_measured(tmp_path):
+    build = Path(os.environ["SSA_BINARY"]).parents[1]
+    report = tmp_path / "report.md"
+    command = [BENCH.parent / "scripts/gpu_report", "--build", build, "--out", report, "--minutes", "3"]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    text = report.read_text()
+    assert "Measured on: torch sees no CUDA device" in text and "nothing was measured" in text
+    assert " skipped in " in text and "passed" not in text

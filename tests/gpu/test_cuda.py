@@ -1,6 +1,8 @@
-"""What only a device can show: the Triton kernels as CUDA's kernels of the operator, compiled. Skipped without one;
-with one a few minutes. The same numbers through the interpreter: tests/op/test_triton.py."""
+"""What only a device can show: the Triton kernels as CUDA's kernels of the operator, compiled, and the program's models
+there. Skipped without one; scripts/gpu_report runs it in several processes at a time. The same numbers through the
+interpreter: tests/op/test_triton.py."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -43,9 +45,11 @@ def check(problems, dtype, times=3, **options):
             check_error(name, result, eager[name], truth[name], times, 16.0)  # the device's own log2 and exp2
 
 
+# Few enough: compiling four kernels for each takes longer than all else.
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("rows", [1, 17, 64, 130, 515])
-@pytest.mark.parametrize("dim", [32, 64, 128, 256])
+@pytest.mark.parametrize(
+    "rows, dim", [(1, 64), (17, 64), (64, 64), (130, 64), (515, 64), (130, 32), (130, 128), (130, 256)]
+)
 def test_against_the_oracle(dtype, rows, dim):
     check([Problem(rows + dim, heads=2, rows=rows, dim=dim)], dtype, causal=True)
 
@@ -130,3 +134,26 @@ def test_packed_sequences():
             continue
         own = ssa_attention.attention(*(t[:, :, first:last] for t in tensors), causal=True, kernel="fused")
         torch.testing.assert_close(packed[:, :, first:last], own)
+
+
+def losses(ssa, run):
+    lines = [json.loads(line) for line in (ssa.folder / run / "metrics.jsonl").read_text().splitlines()]
+    return [line["loss"] for line in lines if "loss" in line]
+
+
+@pytest.mark.parametrize("precision, rel", [("float32", 1e-3), ("bfloat16", 3e-2)])
+def test_the_program_trains_as_on_the_cpu_and_goes_on_there(ssa, tiny, precision, rel):
+    flags = ["--dropout", 0.1, "--precision", precision, "--quiet"]
+    ssa("train", tiny, "--out", "cpu", *flags)
+    ssa("train", tiny, "--out", "cuda", "--device", "cuda", "--stop-at", 3, *flags)
+    assert "on cuda:0" in (ssa.folder / "cuda/log.txt").read_text()
+    ssa("train", "--out", "cuda", "--resume", "--device", "cpu", "--quiet")
+    assert losses(ssa, "cuda") == pytest.approx(losses(ssa, "cpu"), rel=rel)
+    ssa("eval", "cuda", "--device", "cuda", "--sequences", 20)
+
+
+def test_the_program_generates_what_it_generates_on_the_cpu(language):
+    ssa = language(["the dog the cat the bird", "a mat a hat"] * 20)
+    ssa("train", "config.toml", "--out", "run", "--device", "cuda", "--quiet")
+    text = ["generate", "run", "--prompt", "the", "--temperature", 0, "--tokens", 10]
+    assert ssa(*text, "--device", "cuda").stdout == ssa(*text).stdout
