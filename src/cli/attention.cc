@@ -13,11 +13,13 @@
 
 #include "cli/checks.h"
 #include "cli/command.h"
+#include "cli/device_flag.h"
 #include "eval/attention_map.h"
 #include "eval/model_json.h"
 #include "files/durable_files.h"
 #include "files/lines.h"
 #include "files/terminal.h"
+#include "model/device.h"
 #include "run/failure.h"
 #include "run/run_folder.h"
 #include "tasks/icl_prompt.h"
@@ -32,6 +34,7 @@ struct AttentionArguments {
   std::string input;
   fs::path out;
   std::optional<std::int64_t> checkpoint;
+  std::string device = "cpu";
 };
 
 /// The runs, all of one task.
@@ -79,6 +82,7 @@ void require_fit(const Run& run, std::int64_t points) {
 }
 
 void write_maps(const AttentionArguments& arguments) {
+  const torch::Device device = find_device("--device", arguments.device);
   const std::vector<Run> runs = open_runs(arguments.runs);
   const TaskName task = runs.front().config.task.name;
   const IclSequences sequence = read_input(arguments.input, icl_task(task));
@@ -89,7 +93,7 @@ void write_maps(const AttentionArguments& arguments) {
     const std::string name = run.folder.string();
     const LoadedModel loaded =
         with_memory_for(name + ": reading the model", "a smaller model takes less",
-                        [&] { return load_model(run, arguments.checkpoint); });
+                        [&] { return load_model(run, arguments.checkpoint, device); });
     Json map = {{"run", run.folder.string()},
                 {"score", run.config.model.score},
                 {"seed", run.config.train.seed},
@@ -132,6 +136,7 @@ void add_attention(CLI::App& app, int&) {
   app.add_option("--out", arguments->out, "folder to write attention.json into")->required();
   app.add_option("--checkpoint", arguments->checkpoint, "step of the checkpoint (default: newest)")
       ->check(whole_number(1));
+  add_device(app, arguments->device);
   app.footer(
       "Writes FOLDER/attention.json (docs/formats.md). `python -m ssa_attention.report.attention\n"
       "FOLDER` makes a page of heat maps from it, FOLDER/attention.html.\n"

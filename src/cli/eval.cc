@@ -15,12 +15,14 @@
 #include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/config_flags.h"
+#include "cli/device_flag.h"
 #include "cli/eval_suite.h"
 #include "config/version.h"
 #include "eval/metric_kind.h"
 #include "eval/model_json.h"
 #include "files/durable_files.h"
 #include "files/terminal.h"
+#include "model/device.h"
 #include "run/failure.h"
 #include "run/run_data.h"
 #include "run/run_folder.h"
@@ -38,6 +40,7 @@ struct EvalArguments {
   std::string suite;              ///< empty: the first one for the run's task
   std::string tokenizer, merges;  ///< empty: the run's
   std::optional<std::int64_t> checkpoint;
+  std::string device = "cpu";
   EvaluationOptions options;
   Settings given;  ///< options that the user gave
 };
@@ -124,6 +127,7 @@ void describe_metrics(Json& rows) {
 }
 
 void measure(const EvalArguments& arguments, Run& run, const SuiteInfo& suite) {
+  const torch::Device device = find_device("--device", arguments.device);
   if (!arguments.tokenizer.empty()) {
     run.config.task.tokenizer = arguments.tokenizer;
     run.config.task.merges = arguments.merges;
@@ -137,7 +141,7 @@ void measure(const EvalArguments& arguments, Run& run, const SuiteInfo& suite) {
   const std::string name = fmt::format("{}: suite {}", run.folder.string(), suite.name);
   const LoadedModel loaded =
       with_memory_for(name + ": reading the model", "a smaller model takes less",
-                      [&] { return load_model(run, arguments.checkpoint); });
+                      [&] { return load_model(run, arguments.checkpoint, device); });
   const std::string task(name_of(run.config.task.name));
   print("{}: {}, score {}, step {}; suite {}\n", run.folder.string(), task, run.config.model.score,
         loaded.step, suite.name);
@@ -206,6 +210,7 @@ void add_eval(CLI::App& app, int&) {
   CLI::Option* suite = app.add_option("--suite", arguments->suite);
   app.add_option("--checkpoint", arguments->checkpoint, "step of the checkpoint (default: newest)")
       ->check(whole_number(0));
+  add_device(app, arguments->device);
   CLI::Option* tokenizer = app.add_option("--tokenizer", arguments->tokenizer,
                                           "instead of the run's task.tokenizer, unchecked");
   app.add_option("--merges", arguments->merges, "merges.txt of that tokenizer")->needs(tokenizer);

@@ -53,7 +53,7 @@ std::vector<ParadigmResult> results_of(const LanguageOptions& options, const Pai
   const auto report = [](std::int64_t done, std::int64_t all) {
     redraw(done == all ? "" : fmt::format("{} of {} sentences", done, all));
   };
-  const Autocast autocast(options.precision);
+  const Autocast autocast(options.precision, model.device());
   const std::int64_t longest = config.model.max_positions;
   const double rounding = rounding_of(options.precision);
   if (suite.score) {

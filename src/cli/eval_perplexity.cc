@@ -135,7 +135,7 @@ Json evaluate_perplexity(const Evaluation& evaluation, const Config& config, Mod
   const EndToken end = find_end_token(*tokenizer, language.end_token);
   std::vector<WindowOptions> windows = windows_of(options, config);
   const std::vector<fs::path> files = files_of(options);
-  const Autocast autocast(language.precision);
+  const Autocast autocast(language.precision, model.device());
   Json rows = Json::array(), texts = Json::array(), warnings = Json::array();
   const std::map<std::string, std::string> trained_on = training_texts(config);
   print("\n{:<32} {:>6} {:>10} {:>8} {:>10} {:>9} {:>9} {:>9} {:>9} {:>7}\n", "text", "length",

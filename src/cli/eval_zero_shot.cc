@@ -113,7 +113,7 @@ Json evaluate_choices(const Evaluation& evaluation, const Config& config, Model&
   const LanguageOptions& language = evaluation.options.language;
   const auto tokenizer = read_tokenizer(language, config);
   const EndToken end = find_end_token(*tokenizer, language.end_token);
-  const Autocast autocast(language.precision);
+  const Autocast autocast(language.precision, model.device());
   std::vector<std::string> missing;
   const std::vector<FoundTask> tasks = find_tasks(options, missing);
   Json rows = Json::array(), of_tasks = Json::array();

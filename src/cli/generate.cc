@@ -15,10 +15,12 @@
 
 #include "cli/checks.h"
 #include "cli/command.h"
+#include "cli/device_flag.h"
 #include "files/lines.h"
 #include "files/terminal.h"
 #include "generate/generation.h"
 #include "model/autocast.h"
+#include "model/device.h"
 #include "run/failure.h"
 #include "run/run_data.h"
 #include "run/run_folder.h"
@@ -33,7 +35,7 @@ namespace fs = std::filesystem;
 struct GenerateArguments {
   fs::path run;
   std::optional<std::int64_t> checkpoint;
-  std::string prompt, tokenizer, merges, end_token, precision = "float32";
+  std::string prompt, tokenizer, merges, end_token, precision = "float32", device = "cpu";
   std::optional<fs::path> prompts;
   bool no_cache = false, no_end = false;
   std::int64_t seed = 1;
@@ -83,6 +85,7 @@ std::vector<Prompt> read_prompts(const GenerateArguments& arguments, const Token
 }
 
 int generate_texts(GenerateArguments arguments) {
+  const torch::Device device = find_device("--device", arguments.device);
   const Run run = open_run(arguments.run);
   if (run.config.task.name != TaskName::lm) {
     throw std::invalid_argument(fmt::format("{}: was trained on {}: text comes from runs of lm",
@@ -99,7 +102,7 @@ int generate_texts(GenerateArguments arguments) {
       read_prompts(arguments, *tokenizer, end.id, run.config.model.max_positions);
   const LoadedModel loaded =
       with_memory_for(run.folder.string() + ": reading the model", "a smaller model takes less",
-                      [&] { return load_model(run, arguments.checkpoint); });
+                      [&] { return load_model(run, arguments.checkpoint, device); });
 
   const StopSignals signals;
   const auto start = std::chrono::steady_clock::now();
@@ -110,7 +113,7 @@ int generate_texts(GenerateArguments arguments) {
       if (!many) write_output(piece);
       return signals.received() == 0;
     };
-    const Autocast autocast(choice_named<Precision>("--precision", arguments.precision));
+    const Autocast autocast(choice_named<Precision>("--precision", arguments.precision), device);
     const GeneratedText text = with_memory_for(
         fmt::format("{}: going on from {} tokens", run.folder.string(), prompts[i].ids.size()),
         "less takes: a shorter prompt, fewer --tokens, --precision bfloat16", [&] {
@@ -182,6 +185,7 @@ void add_generate(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   app.add_option("--checkpoint", arguments->checkpoint, "step of the checkpoint (default: newest)")
       ->check(whole_number(0));
+  add_device(app, arguments->device);
   app.footer(
       "Example: ssa generate runs/books --prompt \"It was a\" --temperature 0.8 --top-p 0.9");
   app.callback([arguments, &exit_code] { exit_code = generate_texts(*arguments); });

@@ -14,6 +14,7 @@
 
 #include "cli/checks.h"
 #include "cli/command.h"
+#include "cli/device_flag.h"
 #include "eval/softmax_match.h"
 #include "files/data_file.h"
 #include "files/durable_files.h"
@@ -38,7 +39,7 @@ constexpr std::int64_t kMatchLength = 256;
 
 struct ImportArguments {
   fs::path checkpoint, out;
-  std::string tokenizer, merges, score;
+  std::string tokenizer, merges, score, device = "cpu";
   bool match = false;
   double strength = 0;
   std::vector<std::string> texts;  ///< that --match measures on; empty: by rule
@@ -84,6 +85,7 @@ Config config_of(const ImportArguments& arguments) {
     set("tokenizer", own ? fs::absolute(beside).string() : arguments.tokenizer);
   }
   set("merges", arguments.merges);
+  settings.push_back({"train", "device", arguments.device, "--device"});
   return make_config(settings, file.string());
 }
 
@@ -318,6 +320,7 @@ void add_import(CLI::App& app, int&) {
       ->needs(texts)
       ->check(whole_number(2, 1 << 24))
       ->capture_default_str();
+  add_device(app, arguments->device, "that `ssa train --resume` trains it on");
   app.footer(
       "The run is one of task lm or mlm that has done no step; `ssa eval` and `ssa generate` take\n"
       "it, and `ssa train --resume --out RUN` trains it on.\n"

@@ -132,6 +132,10 @@ void check(const Config& config, const std::string& origin) {
                        config.train.warmup_steps, config.train.steps));
   }
   check_landing(config, origin);
+  if (!is_device_name(config.train.device)) {
+    refuse(fmt::format("{}: train.device = \"{}\": expected {}", origin, config.train.device,
+                       kDeviceNames));
+  }
 }
 
 void apply_preset(Config& config, const std::string& name, const std::string& origin) {
@@ -143,6 +147,14 @@ void apply_preset(Config& config, const std::string& name, const std::string& or
 }
 
 }  // namespace
+
+bool is_device_name(std::string_view name) {
+  if (name == "cpu" || name == "cuda") return true;
+  constexpr std::string_view kNumbered = "cuda:";
+  const std::string_view number = name.starts_with(kNumbered) ? name.substr(kNumbered.size()) : "";
+  return !number.empty() && number.size() <= 2 && (number == "0" || number[0] != '0') &&
+         std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
+}
 
 Settings read_settings(const std::filesystem::path& file) {
   return toml_settings(read_toml(file), file.string());

@@ -164,6 +164,7 @@ struct TrainConfig {
   std::int64_t checkpoint_interval = 1000;
   std::int64_t keep_checkpoints = 2;
   std::int64_t threads = 0;
+  std::string device = "cpu";
 
   template <class Visit>
   static void fields(Visit&& visit) {
@@ -257,8 +258,17 @@ struct TrainConfig {
           &C::keep_checkpoints);
     visit(Field{.name = "threads", .help = "CPU threads; 0 = all", .least = 0, .most = 4096},
           &C::threads);
+    visit(Field{.name = "device",
+                .help = "where the model is trained: cpu, cuda (of several processes each has that "
+                        "of its LOCAL_RANK) or cuda:N"},
+          &C::device);
   }
 };
+
+/// Whether a device is called so: what kDeviceNames says. Whether it is there, find_device() tells
+/// (model/device.h).
+bool is_device_name(std::string_view name);
+inline constexpr std::string_view kDeviceNames = "cpu, cuda or cuda:N";
 
 struct Config {
   ModelConfig model;

@@ -43,7 +43,7 @@ Json attention_map(Model& model, const IclSequences& sequence) {
   Json layers = Json::array();
   for (const AttentionRecord& record : model.attention_records()) {
     require_finite(record.weights, fmt::format("attention weights of layer {}", layers.size() + 1));
-    layers.push_back(visible_weights(record.weights[0]));
+    layers.push_back(visible_weights(record.weights[0].cpu()));
   }
   require_finite(predictions, "predictions");
   model.record_attention(false);

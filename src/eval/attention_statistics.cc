@@ -9,7 +9,7 @@ std::vector<HeadStatistics> attention_statistics(const std::vector<AttentionReco
   std::vector<HeadStatistics> found;
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     // (batch, heads, queries, keys) -> one value per head
-    const torch::Tensor weights = layers[layer].weights.detach().to(torch::kDouble);
+    const torch::Tensor weights = layers[layer].weights.detach().to(torch::kCPU, torch::kDouble);
     const torch::Tensor entropy = -torch::xlogy(weights, weights).sum(3).mean({0, 2});
     const torch::Tensor p_max = weights.amax(3).mean({0, 2});
     torch::Tensor mass;

@@ -66,7 +66,7 @@ torch::Tensor predict(Model& model, const IclSequences& sequences) {
     predictions.push_back(icl_predictions(model.forward(
         icl_tokens(sequences.x.slice(0, first, last), sequences.y.slice(0, first, last)))));
   }
-  const torch::Tensor all = torch::cat(predictions);
+  const torch::Tensor all = torch::cat(predictions).cpu();
   if (torch::isfinite(all).all().item<bool>()) return all;
   throw std::runtime_error(fmt::format(
       "the model's predictions are not finite for inputs of up to {:.3g}: float32 ends at 3.4e38, "

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "model/device.h"
 #include "model/packed_tokens.h"
 #include "ssa/check.h"
 
@@ -46,10 +47,10 @@ class LikelihoodScorer {
   void forward(std::vector<Likelihood>& results) {
     if (owners_.empty()) return;
     const torch::Tensor logits = model_.forward(packed_.input()).to(torch::kFloat32);
-    const torch::Tensor targets = packed_.target_ids();
-    const torch::Tensor losses =
-        torch::cross_entropy_loss(logits, targets, {}, at::Reduction::None).to(torch::kFloat64);
-    const torch::Tensor likeliest = logits.argmax(1) == targets;
+    const torch::Tensor targets = on_device(packed_.target_ids(), logits.device());
+    const torch::Tensor losses = torch::cross_entropy_loss(logits, targets, {}, at::Reduction::None)
+                                     .to(torch::kCPU, torch::kFloat64);
+    const torch::Tensor likeliest = (logits.argmax(1) == targets).cpu();
     for (std::size_t i = 0; i < owners_.size(); ++i) {
       Likelihood& result = results[owners_[i]];
       const double loss = losses.const_data_ptr<double>()[i];

@@ -13,6 +13,7 @@
 #include "files/json.h"
 #include "files/lines.h"
 #include "files/utf8.h"
+#include "model/device.h"
 #include "model/packed_tokens.h"
 
 namespace ssa {
@@ -125,10 +126,11 @@ class SentenceScorer {
 
   void forward() {
     if (owners_.empty()) return;
+    const torch::Tensor logits = model_.forward(packed_.input());
     const torch::Tensor losses =
-        torch::cross_entropy_loss(model_.forward(packed_.input()), packed_.target_ids(), {},
+        torch::cross_entropy_loss(logits, on_device(packed_.target_ids(), logits.device()), {},
                                   at::Reduction::None)
-            .to(torch::kDouble);
+            .to(torch::kCPU, torch::kDouble);
     const double* loss = losses.const_data_ptr<double>();
     for (std::size_t i = 0; i < owners_.size(); ++i) sums_[owners_[i]] += loss[i];
     packed_ = {};

@@ -33,7 +33,7 @@ Json nested(const torch::Tensor& values) {
 }  // namespace
 
 Json to_json(const torch::Tensor& values) {
-  const torch::Tensor plain = values.detach().to(torch::kFloat32);
+  const torch::Tensor plain = values.detach().to(torch::kCPU, torch::kFloat32);
   return plain.dim() == 0 ? shortest(plain.item<float>()) : nested(plain);
 }
 

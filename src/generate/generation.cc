@@ -45,7 +45,7 @@ std::string text_after(const Tokenizer& tokenizer, std::span<const TokenId> toke
                                  : tokenizer.decode(tokens.subspan(start), true);
 }
 
-/// Logits of what follows the last token, (vocabulary), float32.
+/// Logits of what follows the last token, (vocabulary), float32 on the CPU.
 class NextLogits {
  public:
   NextLogits(Model& model, const ModelConfig& config, bool cached, std::int64_t capacity)
@@ -60,7 +60,7 @@ class NextLogits {
     ModelInput input(torch::tensor(ids, torch::kLong).unsqueeze(0));
     input.wanted = torch::tensor({count - 1}, torch::kLong);
     input.cache = cache_ ? &*cache_ : nullptr;
-    return model_.forward(input)[0].to(torch::kFloat32);
+    return model_.forward(input)[0].to(torch::kCPU, torch::kFloat32);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "op/attention.h"
+#include "op/dropout.h"
 
 namespace ssa {
 namespace {
@@ -85,6 +86,8 @@ torch::Tensor SelfAttention::forward(const torch::Tensor& hidden,
   }
   options.key_lengths = context.key_lengths;
   options.dropout = is_training() ? config_.dropout : 0.0;
+  // From the CPU's generator on every device: what blocks recompute draws the same again.
+  if (options.dropout > 0) options.seed = torch::scalar_tensor(draw_dropout_seed(), torch::kLong);
   options.kernel = name_of(config_.score_kernel);
   if (context.records != nullptr) {
     context.records->push_back(

@@ -44,7 +44,7 @@ Block::Block(const ModelConfig& config)
 }
 
 torch::Tensor Block::with_residual(const torch::Tensor& input, const torch::Tensor& output) const {
-  if (!residual_) return torch::dropout(output, dropout_, is_training());
+  if (!residual_) return apply_dropout(output, dropout_, is_training());
   return dropout_ > 0 && is_training() ? dropout_add(output, input, dropout_) : input + output;
 }
 

@@ -3,6 +3,11 @@
 #include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <limits>
+
+#include "model/autocast.h"
+#include "model/device.h"
 #include "model/token_input.h"
 #include "ssa/check.h"
 
@@ -21,12 +26,13 @@ struct Result {
 };
 
 /// Writes the losses and, if asked, in place of the logits the gradients of their sum: softmax,
-/// less 1 at the target. A few rows at a time, which the caches hold from one operation to the
-/// next.
+/// less 1 at the target. On the CPU a few rows at a time, which the caches hold from one operation
+/// to the next.
 void softmax_losses(const torch::Tensor& logits, const torch::Tensor& targets,
                     const torch::Tensor& losses, bool with_gradients) {
-  for (std::int64_t begin = 0; begin < logits.size(0); begin += kRowsInCache) {
-    const std::int64_t count = std::min(kRowsInCache, logits.size(0) - begin);
+  const std::int64_t at_a_time = logits.is_cpu() ? kRowsInCache : kRowsAtATime;
+  for (std::int64_t begin = 0; begin < logits.size(0); begin += at_a_time) {
+    const std::int64_t count = std::min(at_a_time, logits.size(0) - begin);
     const torch::Tensor some = logits.narrow(0, begin, count);
     const torch::Tensor target = targets.narrow(0, begin, count).unsqueeze(1);
     torch::Tensor logarithms = torch::log_softmax(some.to(losses.scalar_type()), 1);
@@ -40,9 +46,8 @@ void softmax_losses(const torch::Tensor& logits, const torch::Tensor& targets,
 
 Result cross_entropy(const torch::Tensor& hidden, const torch::Tensor& embeddings,
                      const torch::Tensor& targets, bool with_gradients) {
-  const bool narrow = at::autocast::is_autocast_enabled(at::kCPU);
-  const auto product_type =
-      narrow ? at::autocast::get_autocast_dtype(at::kCPU) : hidden.scalar_type();
+  const bool narrow = autocast_precision(hidden.device()) == Precision::bfloat16;
+  const auto product_type = narrow ? torch::kBFloat16 : hidden.scalar_type();
   const auto type = hidden.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
   // What follows says its types itself.
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
@@ -86,10 +91,14 @@ class LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy> 
     const torch::Tensor& rows = gradients[0];
     variable_list saved = context->get_saved_variables();
     if (rows.numel() == 0) return {saved[0], saved[1], {}, {}};  // zeros as they are
-    const torch::Tensor scale = rows[0];
-    SSA_CHECK((rows == scale).all().item<bool>(),
+    const torch::Tensor same = (rows == rows[0]).all();
+    // Other devices are not asked, for that would wait for them: there such gradients are NaN.
+    SSA_CHECK(!rows.is_cpu() || same.item<bool>(),
               "linear_cross_entropy: its rows can be summed or averaged only, but their gradients "
               "differ");
+    const torch::Tensor scale =
+        rows.is_cpu() ? rows[0]
+                      : rows[0].masked_fill(~same, std::numeric_limits<float>::quiet_NaN());
     // In place, for the embeddings' is the largest tensor of a step: 154 MB at 50 257 ids of width
     // 768.
     SSA_CHECK(!context->saved_data["used"].toBool(),
@@ -111,7 +120,8 @@ torch::Tensor linear_cross_entropy(const torch::Tensor& hidden, const torch::Ten
   check_range("target", targets, embeddings.size(0), "model.vocabulary");
   const bool with_gradients =
       torch::GradMode::is_enabled() && (hidden.requires_grad() || embeddings.requires_grad());
-  return LinearCrossEntropy::apply(hidden, embeddings, targets, with_gradients);
+  return LinearCrossEntropy::apply(hidden, embeddings, on_device(targets, hidden.device()),
+                                   with_gradients);
 }
 
 }  // namespace ssa

@@ -11,8 +11,9 @@ namespace ssa {
 /// The logits exist for some rows at a time (all of 1024 tokens and 50 257 ids would be 206 MB in
 /// float32, and their gradient as much again). The gradients are therefore made in the forward
 /// pass, for the sum of the rows, which makes the result differentiable through its sum or mean
-/// alone: a gradient that differs from row to row is refused, and so is a second backward pass.
-/// Targets must be below the vocabulary's size (checked).
+/// alone: a gradient that differs from row to row is refused (on other devices than the CPU it
+/// makes NaN), and so is a second backward pass. Targets must be below the vocabulary's size
+/// (checked).
 torch::Tensor linear_cross_entropy(const torch::Tensor& hidden, const torch::Tensor& embeddings,
                                    const torch::Tensor& targets);
 

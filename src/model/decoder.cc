@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "model/dropout_add.h"
 #include "model/embedding.h"
 #include "model/initial_weights.h"
 #include "ssa/check.h"
@@ -54,11 +55,13 @@ torch::Tensor Decoder::decoded(const torch::Tensor& embedded, SequenceContext co
                  .view({-1, config().width});
   }
   if (rotary_) {
-    context.rotation =
-        rotary_->at(places.defined() ? places : torch::arange(first, first + context.length),
-                    embedded.scalar_type());
+    context.rotation = rotary_->at(
+        places.defined()
+            ? places
+            : torch::arange(first, first + context.length, embedded.options().dtype(torch::kLong)),
+        embedded.scalar_type());
   }
-  hidden = torch::dropout(hidden, config().dropout, is_training());
+  hidden = apply_dropout(hidden, config().dropout, is_training());
   hidden = normalized(ln_f_, through_blocks(hidden, context));
   if (context.cache != nullptr) context.cache->advance(context.length);
   return hidden;

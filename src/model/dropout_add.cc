@@ -50,9 +50,25 @@ class DropoutAdd : public torch::autograd::Function<DropoutAdd> {
 
 }  // namespace
 
+torch::Tensor seeded_dropout(const torch::Tensor& x, double p, std::int64_t seed) {
+  TORCH_CHECK(x.dim() == 2, "seeded_dropout: x of shape ", x.sizes());
+  const auto type = x.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+  const torch::Tensor keeps = dropout_keeps_by_tensors(torch::scalar_tensor(seed, torch::kLong), p,
+                                                       0, 1, 1, 0, x.size(0), x.size(1), x.device())
+                                  .view(x.sizes());
+  return x.to(type) * keeps.to(type).mul_(1 / (1 - p));
+}
+
+torch::Tensor apply_dropout(const torch::Tensor& x, double p, bool training) {
+  if (!training || p == 0) return x;
+  if (x.is_cpu()) return torch::dropout(x, p, /*train=*/true);
+  return seeded_dropout(x, p, draw_dropout_seed()).to(x.scalar_type());
+}
+
 torch::Tensor dropout_add(const torch::Tensor& x, const torch::Tensor& residual, double p) {
+  if (!x.is_cpu()) return residual + seeded_dropout(x, p, draw_dropout_seed());
   const bool known = x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16;
-  if (!known || residual.scalar_type() != torch::kFloat32 || !x.device().is_cpu()) {
+  if (!known || residual.scalar_type() != torch::kFloat32) {
     return residual + torch::dropout(x, p, /*train=*/true);
   }
   TORCH_CHECK(x.dim() == 2 && x.sizes() == residual.sizes(), "dropout_add: x of shape ", x.sizes(),

@@ -3,6 +3,8 @@
 #include <torch/torch.h>
 
 #include "model/activation.h"
+#include "model/device.h"
+#include "model/dropout_add.h"
 #include "model/initial_weights.h"
 #include "model/token_input.h"
 #include "ssa/check.h"
@@ -71,10 +73,13 @@ Encoder::Rows Encoder::padded_rows(const torch::Tensor& ids) const {
   check_longest(lengths, config().max_positions);
   // RoBERTa's padding has a position of its own; what BERT's has is read by nobody.
   const bool own = config().first_position() > 0;
-  return {ids.flatten(),
-          own ? (place * inside + config().pad_id).flatten()
-              : (place - 1).clamp_max(config().max_positions - 1).repeat(ids.size(0)),
-          {.batch = ids.size(0), .length = ids.size(1), .key_lengths = lengths}};
+  const torch::Tensor positions =
+      own ? (place * inside + config().pad_id).flatten()
+          : (place - 1).clamp_max(config().max_positions - 1).repeat(ids.size(0));
+  const torch::Device device = tokens_.device();
+  return {on_device(ids.flatten(), device),
+          on_device(positions, device),
+          {.batch = ids.size(0), .length = ids.size(1), .key_lengths = on_device(lengths, device)}};
 }
 
 Encoder::Rows Encoder::packed_rows(const torch::Tensor& ids,
@@ -88,8 +93,8 @@ Encoder::Rows Encoder::packed_rows(const torch::Tensor& ids,
                                                  << " of packed sequences, which have none");
   }
   check_longest(cu_lengths.diff(), config().max_positions);
-  return {ids,
-          places_of_packed(cu_lengths) + config().first_position(),
+  return {on_device(ids, tokens_.device()),
+          on_device(places_of_packed(cu_lengths) + config().first_position(), tokens_.device()),
           {.batch = 1, .length = ids.size(0), .cu_lengths = cu_lengths}};
 }
 
@@ -98,7 +103,7 @@ torch::Tensor Encoder::embedded(const Rows& rows) const {
   if (types_.defined()) sum = sum + types_[0];
   const std::int64_t padding = config().first_position() - 1;  // -1: no row of padding
   sum = sum + torch::embedding(positions_, rows.positions, padding);
-  return torch::dropout(normalized(ln_e_, sum), config().dropout, is_training());
+  return apply_dropout(normalized(ln_e_, sum), config().dropout, is_training());
 }
 
 torch::Tensor Encoder::hidden(const ModelInput& input) {

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "model/cross_entropy.h"
+#include "model/device.h"
 #include "model/embedding.h"
 #include "model/token_input.h"
 #include "ssa/check.h"
@@ -30,7 +31,7 @@ torch::Tensor LanguageDecoder::hidden(const ModelInput& input) {
     check_packed(ids, input.cu_lengths);
     check_longest(input.cu_lengths.diff(), config().max_positions);
     context.cu_lengths = input.cu_lengths;
-    places = places_of_packed(input.cu_lengths);
+    places = on_device(places_of_packed(input.cu_lengths), tokens_.device());
   } else {
     SSA_CHECK(
         ids.dim() == 2,
@@ -39,7 +40,8 @@ torch::Tensor LanguageDecoder::hidden(const ModelInput& input) {
     context.batch = ids.size(0);
     context.length = ids.size(1);
   }
-  const torch::Tensor embedded = torch::embedding(tokens_, ids.flatten());
+  const torch::Tensor embedded =
+      torch::embedding(tokens_, on_device(ids.flatten(), tokens_.device()));
   return wanted_rows(decoded(embedded, context, places), input);
 }
 

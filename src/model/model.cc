@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
+#include "model/device.h"
 #include "model/encoder.h"
 #include "model/language_decoder.h"
 #include "model/number_decoder.h"
@@ -21,8 +22,14 @@ std::shared_ptr<Model> initialized(const ModelConfig& config, std::uint64_t seed
 
 }  // namespace
 
+torch::Device Model::device() const {
+  const auto all = parameters();
+  return all.empty() ? torch::Device(torch::kCPU) : all.front().device();
+}
+
 torch::Tensor Model::losses(const torch::Tensor& hidden, const torch::Tensor& targets) {
-  return torch::cross_entropy_loss(logits(hidden), targets, {}, at::Reduction::None);
+  return torch::cross_entropy_loss(logits(hidden), on_device(targets, hidden.device()), {},
+                                   at::Reduction::None);
 }
 
 torch::Tensor Model::forward(const ModelInput& input) {

@@ -17,7 +17,8 @@ namespace ssa {
 
 class KeyValueCache;
 
-/// A batch of sequences, as a task gives them.
+/// A batch of sequences, as a task gives them: on the CPU, where it is checked; the model copies it
+/// to its device.
 struct ModelInput {
   /// Implicit, because a tensor alone is an input.
   ModelInput(torch::Tensor tokens, torch::Tensor cu_lengths = {}, torch::Tensor wanted = {},
@@ -60,6 +61,8 @@ class Model : public torch::nn::Module {
  public:
   explicit Model(ModelConfig config = {}) : config_(std::move(config)) {}
   const ModelConfig& config() const { return config_; }
+  /// Where the weights are, and what comes out of the model; the CPU for a model without.
+  torch::Device device() const;
 
   /// The hidden states that predictions are made of, (rows, width): a row for each token of the
   /// batch, one sequence after another, or for each wanted token. Throws std::invalid_argument for

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "model/device.h"
 #include "model/initial_weights.h"
 #include "ssa/check.h"
 
@@ -35,7 +36,9 @@ torch::Tensor NumberDecoder::hidden(const ModelInput& input) {
   SSA_CHECK(!input.cu_lengths.defined() && !input.wanted.defined() && input.cache == nullptr,
             "model: sequences of numbers come neither packed nor with wanted tokens or a cache");
   const SequenceContext context{.batch = numbers.size(0), .length = numbers.size(1)};
-  return decoded(read_in_->forward(numbers.reshape({-1, 1})), context);
+  const torch::Tensor rows =
+      on_device(numbers.reshape({-1, 1}), read_in_->parameters()[0].device());
+  return decoded(read_in_->forward(rows), context);
 }
 
 torch::Tensor NumberDecoder::logits(const torch::Tensor& hidden) {

@@ -1,7 +1,6 @@
 #include "model/recompute.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
 #include <mutex>
@@ -31,7 +30,7 @@ void set_random_state(const torch::Tensor& state) {
 struct Again : torch::CustomClassHolder {
   Part part;
   torch::Tensor random;
-  bool autocast = false;
+  Precision precision = Precision::float32;
 };
 
 class Recomputed : public torch::autograd::Function<Recomputed> {
@@ -41,7 +40,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
     auto again = c10::make_intrusive<Again>();
     again->part = part;
     again->random = random_state();
-    again->autocast = at::autocast::is_autocast_enabled(at::kCPU);
+    again->precision = autocast_precision(input.device());
     context->saved_data["again"] = c10::IValue::make_capsule(std::move(again));
     context->save_for_backward({input});
     return part(input);
@@ -56,7 +55,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
     torch::Tensor output;
     {
       const torch::AutoGradMode with_gradient(true);
-      const Autocast autocast(again.autocast ? Precision::bfloat16 : Precision::float32);
+      const Autocast autocast(again.precision, input.device());
       output = again.part(input);
     }
     set_random_state(now);

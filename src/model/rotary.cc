@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "model/device.h"
+
 namespace ssa {
 namespace {
 
@@ -65,7 +67,8 @@ Rotary::Rotary(const ModelConfig& config)
 Rotation Rotary::at(const torch::Tensor& positions, torch::ScalarType model_type) const {
   const auto type = model_type == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
   const torch::Tensor angles =
-      torch::outer(positions.to(torch::kFloat64), frequencies_).unsqueeze(1);
+      torch::outer(positions.to(torch::kFloat64), on_device(frequencies_, positions.device()))
+          .unsqueeze(1);
   const auto scaled = [&](const torch::Tensor& values) {
     return (magnitude_ == 1.0 ? values : values * magnitude_).to(type);
   };

@@ -37,7 +37,8 @@ torch::Tensor kept_inside(Parametrisation how, const ParamInfo& parameter,
   const torch::Tensor inside =
       plain.clamp(least_value<Float>(parameter, how), std::numeric_limits<Float>::max());
   // A NaN stays one. The difference has no gradient, so that a weight at the edge can come back.
-  return torch::equal(inside, plain) ? values : values + (inside - plain);
+  // Other devices are not asked, for that would wait for them.
+  return plain.is_cpu() && torch::equal(inside, plain) ? values : values + (inside - plain);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include "model/device.h"
 #include "ssa/check.h"
 
 namespace ssa {
@@ -14,6 +15,7 @@ std::vector<std::int64_t> first_true(const torch::Tensor& where) {
 
 void check_range(const char* what, const torch::Tensor& values, std::int64_t end,
                  const char* bound) {
+  if (!values.is_cpu()) return;  // to ask would be to wait for the device
   const torch::Tensor outside = (values < 0) | (values >= end);
   if (!outside.any().item<bool>()) return;
   SSA_CHECK(false, "model: " << what << ' ' << values.masked_select(outside)[0].item<std::int64_t>()
@@ -56,7 +58,7 @@ torch::Tensor wanted_rows(const torch::Tensor& hidden, const ModelInput& input) 
             "model: wanted must be int64 of one dimension, not "
                 << input.wanted.scalar_type() << " of shape " << input.wanted.sizes());
   check_range("wanted token", input.wanted, hidden.size(0), "the number of tokens");
-  return hidden.index_select(0, input.wanted);
+  return hidden.index_select(0, on_device(input.wanted, hidden.device()));
 }
 
 }  // namespace ssa

@@ -14,7 +14,7 @@ namespace ssa {
 std::vector<std::int64_t> first_true(const torch::Tensor& where);
 
 /// Throws std::invalid_argument naming the first value of `what` outside 0 … `end` − 1, its place
-/// and the `bound`.
+/// and the `bound`. Values on other devices than the CPU are not looked at.
 void check_range(const char* what, const torch::Tensor& values, std::int64_t end,
                  const char* bound);
 

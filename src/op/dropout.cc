@@ -14,15 +14,17 @@ namespace ssa {
 
 namespace {
 
-/// The same words by tensor operations, for devices that run no C++ of ours: every 32-bit word in
-/// an int64.
+/// dropout_words by tensor operations: every 32-bit word in an int64.
 at::Tensor words_on_device(const at::Tensor& seed, std::int64_t first_sequence, std::int64_t batch,
                            std::int64_t heads, std::int64_t first_row, std::int64_t rows,
                            std::int64_t columns, at::Device device) {
   constexpr std::int64_t kLow = 0xffffffff, kLanes = 16;
   const at::TensorOptions longs = at::TensorOptions(device).dtype(at::kLong);
   const std::int64_t groups = (columns + kLanes * 4 - 1) / (kLanes * 4);
-  const at::Tensor key = seed.to(device).view({1, 1, 1, 1});
+  // A number of the CPU is filled in: a copy would wait for the device.
+  const at::Tensor here =
+      seed.is_cpu() ? at::full({}, seed.item<std::int64_t>(), longs) : seed.to(device);
+  const at::Tensor key = here.view({1, 1, 1, 1});
   at::Tensor key0 = key & kLow, key1 = at::bitwise_right_shift(key, 32) & kLow;
   at::Tensor counter[4] = {
       at::arange(first_sequence, first_sequence + batch, longs).view({-1, 1, 1, 1}),
@@ -51,12 +53,20 @@ at::Tensor words_on_device(const at::Tensor& seed, std::int64_t first_sequence, 
 
 }  // namespace
 
+at::Tensor dropout_keeps_by_tensors(const at::Tensor& seed, double dropout,
+                                    std::int64_t first_sequence, std::int64_t batch,
+                                    std::int64_t heads, std::int64_t first_row, std::int64_t rows,
+                                    std::int64_t columns, at::Device device) {
+  return words_on_device(seed, first_sequence, batch, heads, first_row, rows, columns, device) >=
+         std::int64_t{dropout_threshold(dropout)};
+}
+
 at::Tensor dropout_keeps(const at::Tensor& seed_tensor, double dropout, std::int64_t first_sequence,
                          std::int64_t batch, std::int64_t heads, std::int64_t first_row,
                          std::int64_t rows, std::int64_t columns, at::Device device) {
   if (!device.is_cpu()) {
-    return words_on_device(seed_tensor, first_sequence, batch, heads, first_row, rows, columns,
-                           device) >= std::int64_t{dropout_threshold(dropout)};
+    return dropout_keeps_by_tensors(seed_tensor, dropout, first_sequence, batch, heads, first_row,
+                                    rows, columns, device);
   }
   const std::int64_t seed = seed_tensor.item<std::int64_t>();
   at::Tensor keeps = at::empty({batch, heads, rows, columns}, at::kBool);

@@ -15,6 +15,12 @@ at::Tensor dropout_keeps(const at::Tensor& seed, double dropout, std::int64_t fi
                          std::int64_t batch, std::int64_t heads, std::int64_t first_row,
                          std::int64_t rows, std::int64_t columns, at::Device device);
 
+/// The same by tensor operations, for devices that run no C++ of ours.
+at::Tensor dropout_keeps_by_tensors(const at::Tensor& seed, double dropout,
+                                    std::int64_t first_sequence, std::int64_t batch,
+                                    std::int64_t heads, std::int64_t first_row, std::int64_t rows,
+                                    std::int64_t columns, at::Device device);
+
 /// A seed from torch's CPU generator, not negative.
 std::int64_t draw_dropout_seed();
 

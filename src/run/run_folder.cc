@@ -158,11 +158,12 @@ std::vector<std::int64_t> checkpoint_steps(const fs::path& run_folder) {
   return steps;
 }
 
-LoadedModel load_model(const Run& run, std::optional<std::int64_t> step) {
+LoadedModel load_model(const Run& run, std::optional<std::int64_t> step, torch::Device device) {
   auto model = make_model(run.config.model, static_cast<std::uint64_t>(run.config.train.seed));
   const auto load = [&](std::int64_t chosen) -> LoadedModel {
     load_weights(checkpoint_folder(run.folder, chosen), *model);
     model->eval();
+    model->to(device);
     return {model, chosen};
   };
   if (step) return load(*step);

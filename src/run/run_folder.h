@@ -78,8 +78,9 @@ struct LoadedModel {
 };
 
 /// The model of the run with the weights of that checkpoint, the newest by default, in evaluation
-/// mode. Throws std::runtime_error naming the folder or file if there is no such checkpoint or it
-/// is broken.
-LoadedModel load_model(const Run& run, std::optional<std::int64_t> step = {});
+/// mode, on that device. Throws std::runtime_error naming the folder or file if there is no such
+/// checkpoint or it is broken.
+LoadedModel load_model(const Run& run, std::optional<std::int64_t> step = {},
+                       torch::Device device = torch::kCPU);
 
 }  // namespace ssa

@@ -138,7 +138,7 @@ void write_safetensors(const std::filesystem::path& file, const TensorFile& cont
           fmt::format("{}: tensor \"{}\" is of type {}, which safetensors lacks", file.string(),
                       name, c10::toString(tensor.scalar_type())));
     }
-    tensor = tensor.detach().contiguous();
+    tensor = tensor.detach().cpu().contiguous();
     const std::uint64_t end = offset + tensor.nbytes();
     header[name] = {
         {"dtype", dtype->first}, {"shape", tensor.sizes().vec()}, {"data_offsets", {offset, end}}};

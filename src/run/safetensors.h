@@ -23,7 +23,7 @@ struct TensorFile {
 
 /// Writes and syncs `file`, in the place of one that is there (not atomically: checkpoints are
 /// renamed as whole folders). Tensors of
-/// any strides on the CPU; float64/32/16, bfloat16, int64/32/16/8, uint8, bool. Throws
+/// any strides and device; float64/32/16, bfloat16, int64/32/16/8, uint8, bool. Throws
 /// std::runtime_error naming the file, or the tensor whose type has no place in the format.
 void write_safetensors(const std::filesystem::path& file, const TensorFile& content);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/device.h"
 #include "ssa/check.h"
 #include "tasks/icl_errors.h"
 
@@ -50,14 +51,15 @@ Batch InContextTask::validation_batch(std::int64_t index) const {
 torch::Tensor InContextTask::loss(const torch::Tensor& output, const Batch& batch) const {
   const torch::Tensor predictions = icl_predictions(output);
   // In the type of the output: the cross-entropy would else come out in that of the targets.
-  const torch::Tensor y = batch.targets.to(predictions.scalar_type());
+  const torch::Tensor y =
+      on_device(batch.targets, predictions.device()).to(predictions.scalar_type());
   if (spec_.task == IclTask::linear) return torch::mse_loss(predictions, y);
   return torch::binary_cross_entropy_with_logits(predictions, (y + 1) / 2);
 }
 
 std::map<std::string, double> InContextTask::metrics(const torch::Tensor& output,
                                                      const Batch& batch) const {
-  const torch::Tensor predictions = icl_predictions(output.detach());
+  const torch::Tensor predictions = icl_predictions(output.detach()).cpu();
   std::map<std::string, double> out;
   for (const Figure& figure : spec_.task == IclTask::linear
                                   ? linear_figures(predictions, batch.targets)

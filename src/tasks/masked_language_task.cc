@@ -7,6 +7,7 @@
 
 #include "files/data_file.h"
 #include "files/file_hash.h"
+#include "model/device.h"
 #include "ssa/check.h"
 #include "tasks/passes.h"
 #include "tasks/task_tokenizer.h"
@@ -151,13 +152,14 @@ Batch MaskedLanguageTask::validation_batch(std::int64_t index) const {
 
 torch::Tensor MaskedLanguageTask::loss(const torch::Tensor& output, const Batch& batch) const {
   if (batch.targets.numel() == 0) return output.sum();  // nothing chosen: 0, with a gradient of 0
-  return torch::cross_entropy_loss(output, batch.targets);
+  return torch::cross_entropy_loss(output, on_device(batch.targets, output.device()));
 }
 
 std::map<std::string, double> MaskedLanguageTask::metrics(const torch::Tensor& output,
                                                           const Batch& batch) const {
   if (batch.targets.numel() == 0) return {{"wrong", 0.0}};
-  return {{"wrong", (output.argmax(1) != batch.targets).to(torch::kDouble).mean().item<double>()}};
+  const torch::Tensor wrong = output.argmax(1) != on_device(batch.targets, output.device());
+  return {{"wrong", wrong.to(torch::kDouble).mean().item<double>()}};
 }
 
 std::map<std::string, double> MaskedLanguageTask::progress(std::int64_t step) const {

@@ -15,6 +15,7 @@
 
 namespace ssa {
 
+/// On the CPU, whatever the model's device is: models and losses copy to theirs.
 struct Batch {
   ModelInput inputs;      ///< what the model reads
   torch::Tensor targets;  ///< what the loss compares with; ICL: y, float (batch, points); language

@@ -80,7 +80,7 @@ std::string identity_of(const std::vector<std::pair<std::string, torch::Tensor>>
     hash ^= hash >> 29;
   };
   for (const auto& [name, weight] : weights) {
-    const torch::Tensor plain = weight.detach().contiguous();
+    const torch::Tensor plain = weight.detach().cpu().contiguous();
     const auto* bytes = static_cast<const char*>(plain.const_data_ptr());
     std::size_t at = 0;
     for (std::uint64_t word = 0; at < plain.nbytes(); at += sizeof(word), word = 0) {

@@ -18,6 +18,7 @@
 #include "config/version.h"
 #include "files/durable_files.h"
 #include "model/autocast.h"
+#include "model/device.h"
 #include "model/hugging_face/architecture.h"
 #include "model/model.h"
 #include "op/attention.h"
@@ -41,13 +42,14 @@ namespace ssa {
 namespace {
 
 /// What a resumed run may change: nothing that a step depends on, but for the end of the schedule.
-constexpr std::array<std::string_view, 8> kMayChange = {"steps",
+constexpr std::array<std::string_view, 9> kMayChange = {"steps",
                                                         "log_interval",
                                                         "eval_interval",
                                                         "eval_batches",
                                                         "checkpoint_interval",
                                                         "keep_checkpoints",
                                                         "threads",
+                                                        "device",
                                                         "recompute"};
 
 /// Whether it has weights but no step behind it, as an imported run.
@@ -165,6 +167,7 @@ class Trainer {
         processes_(processes),
         task_(std::move(task)),
         model_(std::move(model)),
+        device_(model_->device()),
         optimizer_(config.train, *model_) {
     if (processes.is_first()) log_.emplace(options.folder, options.quiet);
   }
@@ -200,6 +203,7 @@ class Trainer {
   Processes& processes_;
   std::unique_ptr<Task> task_;
   std::shared_ptr<Model> model_;
+  torch::Device device_;  // the model's
   Optimizer optimizer_;
   std::optional<RunLog> log_;           // of the first process, which alone
   std::optional<MetricsFile> metrics_;  // writes the run folder
@@ -293,9 +297,10 @@ void Trainer::say_what_runs() {
                   describe_score_parameters(config_.model)));
   const std::string path = last_attention_path();
   const int processes = processes_.size();
-  say(fmt::format("attention ran on the {} path{}, {} threads{}", path,
+  say(fmt::format("attention ran on the {} path{}, {}{}", path,
                   path == "fused" ? fmt::format(" ({})", kernel_target()) : "",
-                  at::get_num_threads(),
+                  device_.is_cpu() ? fmt::format("{} threads", at::get_num_threads())
+                                   : fmt::format("on {}", device_.str()),
                   processes > 1 ? fmt::format(" in each of {} processes", processes) : ""));
   say(fmt::format("model of {} layers, {} heads, width {}: {} parameters; task {}; seed {}",
                   config_.model.layers, config_.model.heads, config_.model.width,
@@ -311,7 +316,7 @@ void Trainer::say_what_runs() {
 
 /// Autocast ends with the forward pass: the backward pass follows its types.
 torch::Tensor Trainer::loss_of(const Batch& batch) {
-  const Autocast autocast(config_.train.precision);
+  const Autocast autocast(config_.train.precision, device_);
   return task_->loss(task_->output(*model_, batch), batch);
 }
 
@@ -319,17 +324,19 @@ torch::Tensor Trainer::loss_of(const Batch& batch) {
 double Trainer::accumulate_gradients() {
   optimizer_.zero_gradients();
   const std::int64_t slices = config_.train.accumulation * processes_.size();
-  double total = 0.0, tokens = 0.0;
+  // Read once, when the last slice has been begun: until then nothing waits for the device.
+  const torch::Tensor total = torch::zeros({}, torch::dtype(torch::kFloat64).device(device_));
+  double tokens = 0.0;
   for (std::int64_t slice = processes_.rank(); slice < slices; slice += processes_.size()) {
     seed_dropout(config_.train.seed, state_.step, slice);
     const Batch batch = task_->training_batch(state_.step, slice);
     const torch::Tensor loss = loss_of(batch) / static_cast<double>(slices);
     if (!said_what_runs_) say_what_runs();
     loss.backward();
-    total += loss.item<double>();
+    total.add_(loss.detach());
     tokens += static_cast<double>(batch.inputs.tokens.numel());
   }
-  const torch::Tensor figures = torch::tensor({total, tokens}, torch::kFloat64);
+  const torch::Tensor figures = torch::tensor({total.item<double>(), tokens}, torch::kFloat64);
   std::vector<torch::Tensor> shared = optimizer_.gradients();
   shared.push_back(figures);
   processes_.sum(shared);
@@ -343,7 +350,7 @@ std::string Trainer::first_not_finite() {
   if (!weight.empty()) return "weight " + weight;
   const torch::NoGradGuard no_gradient;
   model_->record_attention(true);
-  const Autocast autocast(config_.train.precision);
+  const Autocast autocast(config_.train.precision, device_);
   model_->hidden(task_->training_batch(state_.step, 0).inputs);
   const auto& layers = model_->attention_records();
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
@@ -445,7 +452,7 @@ void Trainer::validate() {
   for (std::int64_t index = 0; index < config_.train.eval_batches; ++index) {
     if (signals_.received() != 0) break;
     const Batch batch = task_->validation_batch(index);
-    const Autocast autocast(config_.train.precision);
+    const Autocast autocast(config_.train.precision, device_);
     const torch::Tensor output = task_->output(*model_, batch);
     sums["loss"] += task_->loss(output, batch).item<double>();
     for (const auto& [name, value] : task_->metrics(output, batch)) sums[name] += value;
@@ -578,14 +585,31 @@ TrainOutcome run_noting_end(Trainer& trainer, Processes& processes,
   }
 }
 
+/// Several processes cannot have one numbered device.
+torch::Device device_of(const Config& config, Processes& processes) {
+  const std::string& name = config.train.device;
+  if (processes.size() > 1 && name.starts_with("cuda:")) {
+    throw std::runtime_error(
+        fmt::format("train.device = \"{}\" is one device for {} processes: \"cuda\" gives each the "
+                    "one of its LOCAL_RANK",
+                    name, processes.size()));
+  }
+  const torch::Device device =
+      find_device("train.device", name, name == "cuda" ? processes.local_rank() : 0);
+  processes.use_device(device);
+  return device;
+}
+
 /// `is_ours`: whether what meets this process is a matter of the run that the folder holds.
 TrainOutcome train_in(Processes& processes, const Config& config, const TrainOptions& options,
                       bool& is_ours) {
+  const torch::Device device = device_of(config, processes);
   Config shared = config;
   shared.train.accumulation *= processes.size();
   auto task = make_task(shared);  // before there is a folder: it may refuse the model
-  require_memory(config);
+  if (device.is_cpu()) require_memory(config);
   auto model = make_model(config.model, static_cast<std::uint64_t>(config.train.seed));
+  model->to(device);
   require_same_in_all(processes, config, options, task->data());
   if (!processes.is_first()) {
     return Trainer(config, options, processes, std::move(task), std::move(model)).run();

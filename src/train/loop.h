@@ -12,7 +12,7 @@ namespace ssa {
 struct TrainOptions {
   std::filesystem::path folder;  ///< the run folder
   /// Go on from the newest checkpoint of an existing run (from step 0 if it has none yet). The
-  /// config may differ from the run's in steps, intervals and threads only.
+  /// config may differ from the run's in steps, intervals, threads and device only.
   bool resume = false;
   /// The same where the folder holds a run; else start one. So that the same command begins and
   /// goes on: torchrun --max-restarts, jobs that are queued again.
@@ -33,7 +33,8 @@ struct TrainOutcome {
 /// Throws std::runtime_error for a folder that cannot be used and when loss or gradient is not
 /// finite, naming step, learning rate and parameter; the checkpoints written before stay.
 ///
-/// A resumed run continues bit for bit where the thread count is the same.
+/// A resumed run continues bit for bit where the thread count is the same, on the CPU. It may go on
+/// on another device: checkpoints are the same.
 ///
 /// In several processes (train/processes.h), which must be started alike, each takes
 /// config.train.accumulation batches a step; the first one alone validates and touches the folder.

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "files/terminal.h"
+#include "train/nccl.h"
 
 namespace ssa {
 namespace {
@@ -41,8 +42,8 @@ std::string variable(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr || *value == '\0') {
     throw std::runtime_error(
-        fmt::format("WORLD_SIZE is set, but not {}: torchrun sets RANK, WORLD_SIZE, MASTER_ADDR "
-                    "and MASTER_PORT; unset WORLD_SIZE to train in one process",
+        fmt::format("WORLD_SIZE is set, but not {}: torchrun sets RANK, LOCAL_RANK, WORLD_SIZE, "
+                    "MASTER_ADDR and MASTER_PORT; unset WORLD_SIZE to train in one process",
                     name));
   }
   return value;
@@ -225,6 +226,7 @@ class Heartbeat {
 struct Processes::Group {
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
   Heartbeat heartbeat;
+  std::unique_ptr<Nccl> nccl = nullptr;  // of CUDA devices
 
   /// Waits for operations that have begun.
   void finish(const std::vector<c10::intrusive_ptr<c10d::Work>>& begun) {
@@ -277,6 +279,16 @@ Processes::Processes() {
 
 Processes::~Processes() = default;
 
+void Processes::use_device(torch::Device device) {
+  if (!group_ || !device.is_cuda()) return;
+  Nccl::Id id{};
+  if (is_first()) id = Nccl::make_id();
+  broadcast({torch::from_blob(id.data(), {static_cast<std::int64_t>(id.size())}, torch::kUInt8)});
+  group_->nccl = std::make_unique<Nccl>(id, rank_, size_, device);
+}
+
+int Processes::local_rank() const { return size_ == 1 ? 0 : number("LOCAL_RANK", 0, size_ - 1); }
+
 void Processes::sum(const std::vector<torch::Tensor>& tensors) {
   if (!group_) return;
   const torch::NoGradGuard no_gradient;
@@ -284,7 +296,8 @@ void Processes::sum(const std::vector<torch::Tensor>& tensors) {
   std::size_t bytes = 0;
   for (const torch::Tensor& tensor : tensors) {
     const bool fits = !buckets.empty() && bytes + tensor.nbytes() <= kBucketBytes &&
-                      buckets.back().front().scalar_type() == tensor.scalar_type();
+                      buckets.back().front().scalar_type() == tensor.scalar_type() &&
+                      buckets.back().front().device() == tensor.device();
     if (!fits) {
       buckets.emplace_back();
       bytes = 0;
@@ -298,6 +311,10 @@ void Processes::sum(const std::vector<torch::Tensor>& tensors) {
     std::vector<torch::Tensor> parts;
     for (const torch::Tensor& tensor : bucket) parts.push_back(tensor.reshape(-1));
     flat.push_back(parts.size() == 1 ? parts.front() : torch::cat(parts));
+    if (!flat.back().is_cpu()) {
+      group_->nccl->sum(flat.back());
+      continue;
+    }
     std::vector<torch::Tensor> one = {flat.back()};
     begun.push_back(group_->gloo->allreduce(one));
   }
@@ -314,8 +331,13 @@ void Processes::sum(const std::vector<torch::Tensor>& tensors) {
 
 void Processes::broadcast(const std::vector<torch::Tensor>& tensors) {
   if (!group_) return;
+  const torch::NoGradGuard no_gradient;
   std::vector<c10::intrusive_ptr<c10d::Work>> begun;
   for (const torch::Tensor& tensor : tensors) {
+    if (!tensor.is_cpu()) {
+      group_->nccl->broadcast(tensor);
+      continue;
+    }
     std::vector<torch::Tensor> one = {tensor};
     begun.push_back(group_->gloo->broadcast(one));
   }

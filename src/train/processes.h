@@ -1,4 +1,5 @@
-// The processes that train one model together, as torchrun starts them: c10d over Gloo.
+// The processes that train one model together, as torchrun starts them: c10d over Gloo, for tensors
+// on CUDA devices NCCL.
 #pragma once
 
 #include <torch/types.h>
@@ -28,6 +29,12 @@ class Processes {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+  /// Which of the processes of its machine this one is: LOCAL_RANK. 0 where it is alone. Throws
+  /// std::runtime_error if torchrun does not say.
+  int local_rank() const;
+  /// Where this process's tensors are, beside those on the CPU. Of several processes each has a
+  /// device of its own; returns when all have come.
+  void use_device(torch::Device device);
   /// The process that writes the run folder.
   bool is_first() const { return rank_ == 0; }
 

@@ -39,7 +39,7 @@ class AdamRule : public UpdateRule {
         gradients.push_back(one->gradient);
         first.push_back(one->moments[0]);
         second.push_back(one->moments[1]);
-        steps.push_back(torch::tensor(counted, torch::kFloat32));
+        steps.push_back(torch::full({}, counted, one->parameter.options().dtype(torch::kFloat32)));
       }
       fused(weights, gradients, first, second, {}, steps, rates.first, config.beta1, config.beta2,
             rates.second, config.epsilon, /*amsgrad=*/false, /*maximize=*/false, {}, {});

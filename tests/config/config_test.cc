@@ -138,7 +138,8 @@ TEST(Config, EveryFieldSurvivesAnotherValueThroughJson) {
                   .eval_batches = 13,
                   .checkpoint_interval = 14,
                   .keep_checkpoints = 15,
-                  .threads = 1};
+                  .threads = 1,
+                  .device = "cuda:2"};
   const TaskConfig tasks[] = {{.name = TaskName::icl_linear,
                                .sampler = IclSampler::plain,
                                .points_start = 5,

@@ -99,7 +99,7 @@ TEST_P(Decoders, RecomputingBlocksChangesNothingWithDropoutAndInBfloat16) {
       torch::manual_seed(3);
       torch::Tensor loss;
       {
-        const Autocast autocast(precision);
+        const Autocast autocast(precision, torch::kCPU);
         loss = model->losses(model->hidden(ids), targets).mean();
       }
       loss.backward();
@@ -178,7 +178,7 @@ TEST(LinearCrossEntropy, UnderAutocastOnlyTheProductsAreNarrow) {
   const auto exact = linear_cross_entropy(hidden, table, targets);
   torch::Tensor narrow;
   {
-    const Autocast autocast(Precision::bfloat16);
+    const Autocast autocast(Precision::bfloat16, torch::kCPU);
     narrow = linear_cross_entropy(hidden, table, targets);
   }
   EXPECT_EQ(narrow.scalar_type(), torch::kFloat32);

@@ -188,19 +188,24 @@ def test_merge_is_traced():
     torch.testing.assert_close(torch.compile(halves, backend="aot_eager", fullgraph=True)(query), halves(query))
 
 
-@pytest.mark.parametrize("score", ["ssa", "entmax", "cosformer", "sink"])
-def test_what_is_read_on_a_device_is_read_nowhere(score):
-    """On the meta device no value can be read: the composed path of other devices asks for none."""
-    query = torch.empty(1, 2, 9, 8, device="meta", requires_grad=True)
-    dropout = {} if score == "cosformer" else {"dropout": 0.1}
-    with torch.inference_mode(False):
-        params = [torch.full((1,), p.initial, device="meta") for p in ssa_attention.scores()[score].params]
-        out, _ = torch.ops.ssa._composed_attention(
-            query.detach(), query.detach(), query.detach(), score, params, None, None, None, True, None,
-            dropout.get("dropout", 0.0), torch.empty((), dtype=torch.int64, device="meta") if dropout else None,
-            "auto", None, None, None, None,
-        )  # fmt: skip
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("score", ssa_attention.scores())
+def test_what_is_read_on_a_device_is_read_nowhere(score, packed):
+    """On the meta device no value can be read: the composed path of other devices asks for none. Cumulative lengths lie
+    on the CPU, where they can be read."""
+    query = torch.empty(1, 2, 9, 8, device="meta")
+    dropout = 0.0 if score == "cosformer" else 0.1
+    params = [torch.full((1,), p.initial, device="meta") for p in ssa_attention.scores()[score].params]
+    lengths = torch.tensor([0, 3, 9]) if packed else None
+    call = (
+        query, query, query, score, params, None, None, None, True, None, dropout,
+        torch.empty((), dtype=torch.int64, device="meta") if dropout else None, "auto", None, None, lengths, lengths,
+    )  # fmt: skip
+    out, lse = torch.ops.ssa._composed_attention(*call)
     assert out.shape == query.shape
+    wanted = [True] * 3 + [score != "cosformer"] * len(params)
+    gradients = torch.ops.ssa._composed_attention_backward(out, lse, out, None, wanted, *call)
+    assert [each.shape for each in gradients] == [each.shape for each in (query, query, query, *params)][: sum(wanted)]
 
 
 def test_autocast_keeps_parameters_and_bias_in_float32():

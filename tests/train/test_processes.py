@@ -231,6 +231,14 @@ def test_what_one_process_refuses_ends_all(ssa, tiny):
     assert "rank 0 is gone" in errors[1]
 
 
+def test_one_device_is_not_for_several_processes(ssa, tiny):
+    processes = start_ranks(ssa, "train", tiny, "--out", "run", "--device", "cuda:0")
+    for process in processes:
+        error = process.communicate(timeout=60)[1]
+        assert error.startswith('ssa: train.device = "cuda:0" is one device for 2 processes: "cuda" gives each'), error
+    assert not (ssa.folder / "run").exists()
+
+
 @pytest.mark.parametrize(
     "variables, message",
     [
