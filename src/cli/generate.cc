@@ -16,6 +16,7 @@
 #include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/device_flag.h"
+#include "files/json.h"
 #include "files/lines.h"
 #include "files/terminal.h"
 #include "generate/generation.h"
