@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fine-tunes a pretrained softmax model as softmax and as scores landed from it, and measures perplexity.
 
-    PYTHONPATH=build/release/python SSA_DATA=… nice -n 19 .venv/bin/python scripts/pretrained_study.py \\
+    PYTHONPATH=build/release/python SSA_DATA=… .venv/bin/python scripts/pretrained_study.py \\
         configs/pretrained/smollm2-books.toml --out docs/results/pretrained
     … --table  # writes the table into docs/results/pretrained.md from the rows, without training
 
@@ -72,21 +72,29 @@ def training_batches(tokenizer, path: Path, config: dict, seed: int) -> torch.Te
     return torch.stack(rows).view(config["steps"], config["batch"], config["length"])
 
 
+def autocast(precision: str):
+    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bfloat16")
+
+
 @torch.no_grad()
-def perplexity(model, ids: torch.Tensor, length: int) -> float:
+def perplexity(model, ids: torch.Tensor, length: int, precision: str) -> float:
     """Of windows of `length` tokens that do not overlap; the first token of each predicts and is not predicted."""
     loss, count = 0.0, 0
     for window in ids.split(length):
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with autocast(precision):
             logits = model(window[None]).logits[0]
         loss += torch.nn.functional.cross_entropy(logits[:-1].float(), window[1:], reduction="sum").item()
         count += window.numel() - 1
     return math.exp(loss / count)
 
 
-def evaluated(model, texts: dict[str, torch.Tensor], lengths: list[int]) -> dict[str, float]:
+def evaluated(model, texts: dict[str, torch.Tensor], config: dict) -> dict[str, float]:
     model.eval()
-    return {f"{name}@{length}": perplexity(model, ids, length) for name, ids in texts.items() for length in lengths}
+    return {
+        f"{name}@{length}": perplexity(model, ids, length, config["precision"])
+        for name, ids in texts.items()
+        for length in config["evaluation"]["lengths"]
+    }
 
 
 def score_summary(model) -> dict[str, float]:
@@ -119,7 +127,7 @@ def train(model, batches: torch.Tensor, config: dict, arm: dict) -> list[float]:
     for step, ids in enumerate(batches):
         if landing is not None:
             landing.step(step)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with autocast(config["precision"]):
             loss = model(ids, labels=ids).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.grad is not None], 1.0)
@@ -159,10 +167,10 @@ def run(config: dict, arms: list[str], data: Path, out: Path) -> None:
             losses = train(model, batches, config, settings)
         trained = time.process_time()
         row = {
-            "seed": seed, "arm": arm, "steps": len(losses), "length": config["length"], "batch": config["batch"],
+            "seed": seed, "arm": arm, "steps": len(losses), "precision": config["precision"], "length": config["length"], "batch": config["batch"],
             "learning_rate": config["learning_rate"], "score_learning_rate": config["score_learning_rate"],
             "tokens_evaluated": evaluation["tokens"], "loss_first_10": sum(losses[:10]) / 10, "loss_last_10": sum(losses[-10:]) / 10,
-            "perplexity": evaluated(model, texts, evaluation["lengths"]), "values": score_summary(model),
+            "perplexity": evaluated(model, texts, config), "values": score_summary(model),
             "train_cpu_s": round(trained - used, 1), "cpu_s": round(time.process_time() - used, 1), "wall_s": round(time.time() - started, 1),
         }  # fmt: skip
         with results.open("a") as file:
