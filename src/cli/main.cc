@@ -9,6 +9,7 @@
 #include <iostream>
 #include <iterator>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -128,11 +129,12 @@ std::vector<std::string> resolve_help(const CLI::App& app, std::vector<std::stri
   const CLI::App* found = &app;
   for (const std::string& name : arguments) {
     if (name.starts_with("-")) continue;
-    const CLI::App* command = found->get_subcommand_no_throw(name);
-    if (command == nullptr) {
+    const auto commands = found->get_subcommands(
+        [&name](const CLI::App* command) { return command->get_name() == name; });
+    if (commands.empty()) {
       throw CLI::ParseError(with_reference(unknown_argument(*found, name), *found), kUsage);
     }
-    found = command;
+    found = commands.front();
   }
   arguments.emplace_back("--help");
   return arguments;
@@ -194,9 +196,12 @@ int run(int argc, char** argv) {
 /// own help, and --all.
 void add_help(CLI::App& app, int&) {
   app.add_option("COMMAND", "train, tokenizer encode, …")->expected(0, -1);
-  app.add_flag("--all", "show the help of every command");
+  const auto all = std::make_shared<bool>(false);
+  app.add_flag("--all", *all, "show the help of every command");
   app.footer("Example: ssa help train");
-  app.callback([&app] { print_every_help(*app.get_parent(), ""); });
+  app.callback([&app, all] {
+    if (*all) print_every_help(*app.get_parent(), "");
+  });
 }
 
 }  // namespace ssa
