@@ -1,6 +1,7 @@
 """What tests of the built program share."""
 
 import os
+import pty
 import subprocess
 import sys
 from itertools import islice
@@ -107,6 +108,29 @@ class Program:
             assert done.stderr.startswith("ssa: ")
             assert done.stderr.count("\n") == 1, done.stderr
         return done
+
+    def on_terminal(self, *arguments, stream):
+        """The bytes that it writes to "stdout" or "stderr", which is a terminal."""
+        leader, follower = pty.openpty()
+        process = subprocess.Popen(
+            [self.binary, *map(str, arguments)],
+            cwd=self.folder,
+            env=os.environ | {"TERM": "xterm"},
+            **({"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} | {stream: follower}),
+        )
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                part = os.read(leader, 4096)
+            except OSError:  # Linux' way to say that the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+        os.close(leader)
+        assert process.wait() == 0
+        return shown
 
     def start(self, *arguments):
         """A running process, its standard output a pipe of text lines."""

@@ -79,6 +79,16 @@ def test_table_of_scores():
     assert shown and shown[1].strip() == table.stdout.strip()
 
 
+def test_only_continuous_integration_knows_where_its_data_lie():
+    """Everything else takes SSA_DATA (docs/data.md)."""
+    found = subprocess.run(
+        ["git", "grep", "-l", "shared/" + "data"], cwd=SOURCE, capture_output=True, text=True, check=False
+    )
+    if found.returncode > 1:
+        pytest.skip("not a checkout of git")
+    assert found.stdout.split() == [".ci/run"]
+
+
 def test_command_line_page_is_that_of_the_program():
     done = subprocess.run(
         [sys.executable, SOURCE / "scripts/write_cli_page", BINARY, "--check"],

@@ -53,6 +53,15 @@ def figures(record, predictor="model"):
     }
 
 
+def test_a_terminal_shows_how_far_it_is(ssa, run):
+    flags = ["--sequences", 2, "--length", 50, "--sigma", 5, "--huge", 100]
+    shown = ssa.on_terminal("eval", run(), *flags, stream="stderr")
+    lines = shown.split(b"\r\x1b[K")
+    assert [line for line in lines if line] == [b"shift %d of 4" % number for number in (1, 2, 3, 4)]
+    assert lines[-1] == b"", "the line is cleared at the end"
+    assert ssa("eval", run(), *flags).stderr == ""
+
+
 def test_quantifier_file(ssa, run):
     folder = run()
     shown = ssa("eval", folder, *FEW).stdout

@@ -1,10 +1,7 @@
 """A training run from outside: its folder, its words, its metrics."""
 
 import json
-import os
-import pty
 import re
-import subprocess
 
 import numpy as np
 import pytest
@@ -72,22 +69,7 @@ def test_pipes_get_no_control_characters(ssa, tiny):
 
 
 def test_terminals_get_a_bar(ssa, tiny):
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [ssa.binary, "train", tiny, "--out", "run"], cwd=ssa.folder, stdout=follower, env=os.environ | {"TERM": "xterm"}
-    )
-    os.close(follower)
-    shown = b""
-    while True:
-        try:
-            part = os.read(leader, 4096)
-        except OSError:  # Linux' way to say that the other end is closed
-            break
-        if not part:
-            break
-        shown += part
-    os.close(leader)
-    assert process.wait() == 0
+    shown = ssa.on_terminal("train", tiny, "--out", "run", stream="stdout")
     assert re.search(rb"\r\x1b\[K\[#{30}\] 6/6  loss ", shown)
     assert b"\x1b" not in (ssa.folder / "run/log.txt").read_bytes()
 
