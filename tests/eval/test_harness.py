@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import sys
+from itertools import compress
 from pathlib import Path
 from types import ModuleType
 
@@ -185,7 +186,12 @@ def test_log_likelihoods_are_the_harnesss(tasks, preset):  # noqa: F811
         for item in TASKS[name][1]:
             contexts, _, scored, _ = asked(name, item)
             arguments += [(context, " " + text) for context, text in zip(contexts, scored, strict=True)]
-    check(ours, harness(tasks.folder, preset, 32), arguments)
+    model = harness(tasks.folder, preset, 32)
+    # The harness refuses continuations of more tokens than the model reads; test_zero_shot.py has what ours does with them.
+    tokens = [len(model.tok_encode(context + text)) - len(model.tok_encode(context)) for context, text in arguments]
+    read = [count <= 32 for count in tokens]
+    assert 0 < read.count(False) < len(read) / 10
+    check(list(compress(ours, read)), model, list(compress(arguments, read)))
     assert {row["greedy"] for row in ours} == {"0", "1"}
 
 
