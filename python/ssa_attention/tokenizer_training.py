@@ -191,7 +191,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         for path in options.texts:
             if not path.is_file():
-                raise ValueError(f"{path}: no such file")
+                raise ValueError(
+                    f"{path}: {'is a pipe, device or folder, not a file' if path.exists() else 'no such file'}"
+                )
         if not LEAST <= options.vocabulary <= MOST:
             raise ValueError(
                 f"--vocabulary {options.vocabulary}: {LEAST} (256 bytes and {len(SPECIAL)} special tokens) to {MOST}"

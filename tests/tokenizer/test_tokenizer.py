@@ -397,6 +397,7 @@ def test_training_is_the_python_modules(ssa, monkeypatch):
     "arguments, message",
     [
         (["absent.txt"], "absent.txt: no such file"),
+        (["."], ".: is a pipe, device or folder, not a file"),
         (["corpus.txt", "--vocabulary", "260"], "--vocabulary 260: 261 (256 bytes and 5 special tokens) to 16777216"),
         (["corpus.txt", "--vocabulary", "99999999999999"], "--vocabulary 99999999999999: 261 "),
         (
