@@ -129,10 +129,10 @@ class DataSet:
 
     def describe(self) -> str:
         rows = [
-            ("", self.about), ("source", self.source), ("licence", self.licence), ("citation", self.citation),
-            ("note", self.note), ("size", self.size()),
+            ("source", self.source), ("licence", self.licence), ("citation", self.citation), ("note", self.note),
+            ("size", self.size()),
         ]  # fmt: skip
-        return "\n".join([self.name] + [f"  {name:<9} {text}" for name, text in rows if text])
+        return "\n".join([f"{self.name}: {self.about}"] + [f"  {name:<9} {text}" for name, text in rows if text])
 
 
 def megabytes(size: float) -> str:
