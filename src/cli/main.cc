@@ -57,7 +57,9 @@ int fail(int code, const std::string& message) {
 void print_every_help(const CLI::App& app, const std::string& above) {
   if (app.get_prefix_command()) return;
   const std::string name = above.empty() ? app.get_name() : above + " " + app.get_name();
-  print("## {}\n\n{}\n", name, app.help(above));
+  // Not app.help(), which would be that of the command that is running.
+  print("## {}\n\n{}\n", name,
+        app.get_formatter()->make_help(&app, name, CLI::AppFormatMode::Normal));
   for (const CLI::App* command : app.get_subcommands({})) {
     if (!command->get_name().empty()) print_every_help(*command, name);
   }

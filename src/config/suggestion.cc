@@ -69,7 +69,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
     std::size_t edits = count_edits(wanted, other);
     bool near = 3 * edits <= std::max(wanted.size(), other.size());
     if (letters >= kShortestAbbreviation && other.starts_with(wanted)) {
-      edits = std::min<std::size_t>(edits, 1);
+      edits = 0;
       near = true;
     }
     if (near && edits < fewest) {

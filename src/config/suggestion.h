@@ -10,8 +10,8 @@
 namespace ssa {
 
 /// The known name with the fewest edits (letters put in, left out, replaced, or swapped with their
-/// neighbour) to `name`, capitals aside; one that `name` abbreviates counts as one edit away. ""
-/// where none resembles it: more than a third of the letters are edits.
+/// neighbour) to `name`, capitals aside; before all others one that begins with `name`. "" where
+/// none resembles it: more than a third of the letters are edits.
 std::string nearest_name(std::string_view name, std::span<const std::string> known);
 
 /// "; did you mean X?" with X between `before` and `after`; "" where no known name resembles

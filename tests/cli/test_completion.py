@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 ASK = """
-source script
+source ./script
 COMP_WORDS=("$@")
 COMP_CWORD=$(($# - 1))
 _ssa
@@ -80,7 +80,7 @@ def test_zsh(ssa):
     # The functions of zsh's completion system, which has no terminal here, replaced by what they are called with.
     ask = """
         compdef() { }; compadd() { shift; print -l -- "$@" }; _files() { print files }
-        source script
+        source ./script
         words=(ssa train --norm ''); CURRENT=4; _ssa
         words=(ssa tokenizer ''); CURRENT=3; _ssa
         words=(ssa train ''); CURRENT=3; _ssa
