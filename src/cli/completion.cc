@@ -34,6 +34,7 @@ std::string with_spaces(std::string list) {
 /// What a command offers. Option groups are nameless sub-commands.
 struct Offer {
   std::vector<std::string> commands, flags;
+  std::string words;               ///< of arguments that take one of some names
   std::vector<std::string> cases;  ///< of the shell: what stands behind a flag
 
   void add(CLI::App& app, const std::string& place) {
@@ -43,8 +44,11 @@ struct Offer {
         flags.push_back("--" + name);
         patterns.push_back(fmt::format("'{} --{}'", place, name));
       }
-      if (patterns.empty()) continue;
       const std::string values = with_spaces(listed_values(*option));
+      if (patterns.empty()) {
+        words += values;
+        continue;
+      }
       // "none" where the flag stands alone, so that what follows is completed as if it were not
       // there.
       const std::string kind = option->get_items_expected_max() == 0 ? "none"
@@ -73,7 +77,8 @@ struct Tables {
     Offer offer;
     offer.add(app, place);
     const std::string commands =
-        place == "ssa help" ? commands_of_help : fmt::format("{}", fmt::join(offer.commands, " "));
+        place == "ssa help" ? commands_of_help
+                            : fmt::format("{}{}", fmt::join(offer.commands, " "), offer.words);
     offers += fmt::format("    '{}') commands='{}' flags='{}' ;;\n", place, commands,
                           fmt::join(offer.flags, " "));
     for (const std::string& one : offer.cases) values += one;

@@ -124,9 +124,8 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
 /// `ssa help train` is `ssa train --help`: the arguments in that form. Throws CLI::ParseError where
 /// there is no such command.
 std::vector<std::string> resolve_help(const CLI::App& app, std::vector<std::string> arguments) {
-  if (arguments.empty() || arguments.front() != "help" || arguments.back() == "--all") {
-    return arguments;
-  }
+  if (arguments.empty() || arguments.front() != "help") return arguments;
+  if (arguments.size() > 1 && arguments[1].starts_with("-")) return arguments;  // its own flags
   arguments.erase(arguments.begin());
   const CLI::App* found = &app;
   for (const std::string& name : arguments) {
