@@ -86,12 +86,15 @@ def roberta(**more):
 
 @pytest.fixture
 def checkpoint(ssa, babyberta_tokenizer):
-    """make(model): `ssa` beside a folder "theirs" with the model and a tokenizer."""
+    """make(model): `ssa` beside a folder "theirs" with the model and a tokenizer. query_scale 12: scores of up to 20, as
+    pretrained models have them."""
 
-    def make(model):
+    def make(model, query_scale=1.0):
         torch.manual_seed(1)
-        for parameter in model.parameters():  # every part matters
+        for name, parameter in model.named_parameters():  # every part matters
             torch.nn.init.normal_(parameter, std=0.3)
+            if ".q_proj." in name or ".query." in name:
+                parameter.data *= query_scale
         model.save_pretrained(ssa.folder / "theirs")
         babyberta_tokenizer(ssa.folder / "theirs/tokenizer.json", TEXTS)
         return ssa
@@ -257,7 +260,7 @@ def test_training_goes_on_from_there(checkpoint):
 
 
 def test_softmax_becomes_ssa_that_computes_the_same(checkpoint):
-    ssa = checkpoint(MODELS["llama"])
+    ssa = checkpoint(MODELS["llama"], query_scale=12)
     (ssa.folder / "texts.txt").write_text(" ".join(TEXTS) + "\n")
 
     def perplexity(*flags):
@@ -290,7 +293,7 @@ def test_softmax_becomes_ssa_that_computes_the_same(checkpoint):
 def test_each_head_is_matched_on_texts(checkpoint, name, score, strength):
     """As ssa_attention.hf.convert does it: sizes, values, what moves, perplexity or similarity of embeddings."""
     model = MODELS[name].eval()
-    ssa = checkpoint(model)
+    ssa = checkpoint(model, query_scale=12)
     text = " ".join(TEXTS)
     (ssa.folder / "texts.txt").write_text(f"{text}\n<|endoftext|>\n{TEXTS[1]}\n")
     flags = ["--score", score, "--match", "--strength", strength, "--texts", "texts.txt"]
@@ -348,7 +351,7 @@ def same_weights(one, other, step):
 
 
 def test_a_landing_begins_where_each_head_stands(checkpoint):
-    ssa = checkpoint(MODELS["llama"])
+    ssa = checkpoint(MODELS["llama"], query_scale=12)
     (ssa.folder / "texts.txt").write_text("\n".join(" ".join(TEXTS) for _ in range(40)) + "\n")
     ssa("data", "tokenize", "texts.txt", "--tokenizer", "theirs/tokenizer.json", "--out", "train")
     match = ["--score", "ssa", "--match", "--strength", 0.5, "--texts", "texts.txt"]
