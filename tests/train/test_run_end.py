@@ -77,7 +77,7 @@ def test_the_folder_says_what_was_refused(ssa, tiny, flag):
 
 
 def test_the_folder_says_which_evaluations_failed(ssa, tiny):
-    ssa("train", "tiny.toml", "--out", "run")
+    ssa("train", "tiny.toml", "--out", "run", "--max-positions", 128)
     evaluate = ["eval", "run", "--sequences", 2]
     error = ssa(*evaluate, "--sigma", 1e30, code=1).stderr
     reason = error.removeprefix("ssa: ").strip()
@@ -89,7 +89,7 @@ def test_the_folder_says_which_evaluations_failed(ssa, tiny):
 
 
 def test_evaluations_say_what_memory_was_for(ssa, tiny):
-    ssa("train", "tiny.toml", "--out", "run")
+    ssa("train", "tiny.toml", "--out", "run", "--max-positions", 128)
     limit = 'ulimit -v $((2 << 20)); exec "$@"'
     command = ["bash", "-c", limit, "-", ssa.binary, "eval", "run", "--sequences", "900000000", "--length", "1"]
     done = subprocess.run(command, cwd=ssa.folder, check=False, capture_output=True, text=True)
