@@ -153,7 +153,7 @@ def test_the_program_trains_as_on_the_cpu_and_goes_on_there(ssa, tiny, precision
 
 
 def test_the_program_generates_what_it_generates_on_the_cpu(language):
-    ssa = language(["the dog the cat the bird", "a mat a hat"] * 20)
+    ssa = language([f"{i} the dog the cat " * 8 for i in range(40)])
     ssa("train", "config.toml", "--out", "run", "--device", "cuda", "--quiet")
     text = ["generate", "run", "--prompt", "the", "--temperature", 0, "--tokens", 10]
     assert ssa(*text, "--device", "cuda").stdout == ssa(*text).stdout

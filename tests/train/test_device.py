@@ -39,7 +39,7 @@ def test_masked_language(masked, monkeypatch, recompute):
 @pytest.mark.parametrize("documents", ["apart", "across"])
 @pytest.mark.parametrize("preset", ["nemotron-tiny", "gpt2-tiny", "llama-tiny"])
 def test_language(language, monkeypatch, preset, documents):
-    ssa = language(["the dog the cat the bird", "a mat a hat"] * 10)
+    ssa = language([f"{i} the dog the cat " * 8 for i in range(40)])
     config = (ssa.folder / "config.toml").read_text().replace("nemotron-tiny", preset)
     changes = {"task__documents": documents, "train__optimizer": "muon", "model__dropout": 0.1}
     assert without_gradient(ssa, monkeypatch, config, **changes) == []
