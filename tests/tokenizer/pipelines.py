@@ -373,6 +373,7 @@ def main() -> int:
     parser.add_argument("tokenizers", nargs="*", type=Path, metavar="TOKENIZER.json")
     parser.add_argument("--strings", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", help="the pipelines whose name contains this")
     parser.add_argument("--ssa", type=Path, default=Path("build/release/bin/ssa"))
     options = parser.parse_args()
     texts = [*HARD, *every_code_point(), *random_strings(options.strings, options.seed)]
@@ -381,6 +382,8 @@ def main() -> int:
         folder = Path(name)
         chosen = {path.stem if len(options.tokenizers) == 1 else str(path): path for path in options.tokenizers}
         for title, source in (chosen or PIPELINES).items():
+            if options.only and options.only not in title:
+                continue
             path = source
             if not chosen:
                 path = folder / "tokenizer.json"
