@@ -194,21 +194,24 @@ def falls(seed, place, head, tile, threshold):
     fall3 = (word3.to(tl.int64) < threshold).to(tl.int8)
     if COLUMNS >= 64:
         taken = tl.join(tl.join(fall0, fall2), tl.join(fall1, fall3))  # [..., a, b]: word 2a + b
-        return _by_word(taken, TRANSPOSED, COLUMNS // 64, 4)
-    if COLUMNS == 32:
+        result = _by_word(taken, TRANSPOSED, COLUMNS // 64, 4)
+    elif COLUMNS == 32:
         second = tile.first_column // 32 % 2 == 1
-        return _by_word(tl.join(tl.where(second, fall2, fall0), tl.where(second, fall3, fall1)), TRANSPOSED, 1, 2)
-    which = tile.first_column // 16 % 4
-    return tl.where(which == 0, fall0, tl.where(which == 1, fall1, tl.where(which == 2, fall2, fall3))) != 0
+        taken = tl.join(tl.where(second, fall2, fall0), tl.where(second, fall3, fall1))
+        result = _by_word(taken, TRANSPOSED, 1, 2)
+    else:
+        which = tile.first_column // 16 % 4
+        result = tl.where(which == 0, fall0, tl.where(which == 1, fall1, tl.where(which == 2, fall2, fall3)))
+    return result != 0
 
 
 @triton.jit
 def _by_word(taken, TRANSPOSED: tl.constexpr, GROUPS: tl.constexpr, WORDS: tl.constexpr):
     """(queries, groups·16, words…) as (queries, groups·words·16), or with the queries second."""
     if TRANSPOSED:
-        QUERIES: tl.constexpr = taken.shape[1]
-        parts = tl.permute(tl.reshape(taken, (GROUPS, 16, QUERIES, WORDS)), (0, 3, 1, 2))
-        return tl.reshape(parts, (GROUPS * WORDS * 16, QUERIES)) != 0
-    ROWS: tl.constexpr = taken.shape[0]
-    parts = tl.permute(tl.reshape(taken, (ROWS, GROUPS, 16, WORDS)), (0, 1, 3, 2))
-    return tl.reshape(parts, (ROWS, GROUPS * WORDS * 16)) != 0
+        parts = tl.permute(tl.reshape(taken, (GROUPS, 16, taken.shape[1], WORDS)), (0, 3, 1, 2))
+        result = tl.reshape(parts, (GROUPS * WORDS * 16, taken.shape[1]))
+    else:
+        parts = tl.permute(tl.reshape(taken, (taken.shape[0], GROUPS, 16, WORDS)), (0, 1, 3, 2))
+        result = tl.reshape(parts, (taken.shape[0], GROUPS * WORDS * 16))
+    return result
