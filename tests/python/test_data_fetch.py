@@ -313,7 +313,7 @@ def test_an_interrupted_fetch_leaves_nothing_that_looks_like_the_file(started, s
     parts = tmp_path / "data/.fetch"
     deadline = threading.Event()
     for _ in range(6000):
-        if parts.exists() and any(part.stat().st_size > 0 for part in parts.iterdir()):
+        if parts.exists() and any(part.stat().st_size == len(CONTENT) // 2 for part in parts.iterdir()):
             break
         deadline.wait(0.05)
     process.send_signal(signal.SIGINT)
