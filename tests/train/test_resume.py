@@ -83,7 +83,15 @@ def test_a_finished_run_has_nothing_left_to_do(ssa, tiny):
 
 
 def files_of(folder):
-    return {p: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != "log.txt"}
+    """All but the two in which a refusal is noted."""
+    notes = ("log.txt", "status.json")
+    return {p: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name not in notes}
+
+
+def status_of(folder):
+    """state, step and reason, and what was refused since."""
+    status = json.loads((folder / "status.json").read_text())
+    return [status[name] for name in ("state", "step", "reason")], status.get("refused", "")
 
 
 @pytest.mark.parametrize(
@@ -98,9 +106,13 @@ def files_of(folder):
 )  # fmt: skip
 def test_what_would_lose_a_run_is_refused(ssa, tiny, arguments, message):
     ssa("train", tiny, "--out", "run")
-    before = files_of(ssa.folder / "run")
+    run = ssa.folder / "run"
+    before, (state, _) = files_of(run), status_of(run)
     assert message in ssa("train", *arguments, "--out", "run", code=1).stderr
-    assert files_of(ssa.folder / "run") == before
+    assert files_of(run) == before
+    state_after, refused = status_of(run)
+    assert state_after == state == ["finished", 6, ""]
+    assert message in refused if "--resume" in arguments else refused == ""
 
 
 def cut(path):
