@@ -118,7 +118,7 @@ def test_what_does_not_fit_is_refused(trained):
     for place in ("nowhere/scores.tsv", "zorro"):
         refused = trained("eval", "run", "--data", "zorro", "--sentences", place, code=1).stderr
         assert f"--sentences {place}: is not a file" in refused
-    assert not list((trained.folder / "run/evals").iterdir())
+    assert [file.name for file in (trained.folder / "run/evals").iterdir()] == ["zorro.failed"], "no results"
 
 
 def test_the_real_zorro(masked, real_data, monkeypatch):
