@@ -176,42 +176,11 @@ def visible_scores(dots, tile, place, filter, EDGE: tl.constexpr, O: tl.constexp
 @triton.jit
 def falls(seed, place, head, tile, threshold):
     """Which weights dropout takes, by the words of include/ssa/philox.h: column 64·g + 16·w + l has word w of the call
-    with counter (sequence, head, row, 16·g + l). A tile of 64 columns or more uses every word, one of 32 two of four.
-    Its first column is a multiple of its number of columns."""
-    TRANSPOSED: tl.constexpr = tile.columns.shape[1] == 1
-    COLUMNS: tl.constexpr = tile.columns.shape[0] * tile.columns.shape[1]
-    LANES: tl.constexpr = COLUMNS // 4 if COLUMNS > 64 else 16
-    lane = 16 * (tile.first_column // 64) + tl.arange(0, LANES)
-    if TRANSPOSED:
-        rows, lanes = tl.broadcast(tile.rows, lane[:, None])
-    else:
-        rows, lanes = tl.broadcast(tile.rows, lane[None, :])
+    with counter (sequence, head, row, 16·g + l)."""
+    rows, columns = tl.broadcast(tile.rows, tile.columns)
+    lanes = 16 * (columns // 64) + columns % 16
     nothing = lanes * 0
     word0, word1, word2, word3 = tl.philox(seed, nothing + place.sequence, nothing + head, rows, lanes)
-    fall0 = (word0.to(tl.int64) < threshold).to(tl.int8)
-    fall1 = (word1.to(tl.int64) < threshold).to(tl.int8)
-    fall2 = (word2.to(tl.int64) < threshold).to(tl.int8)
-    fall3 = (word3.to(tl.int64) < threshold).to(tl.int8)
-    if COLUMNS >= 64:
-        taken = tl.join(tl.join(fall0, fall2), tl.join(fall1, fall3))  # [..., a, b]: word 2a + b
-        result = _by_word(taken, TRANSPOSED, COLUMNS // 64, 4)
-    elif COLUMNS == 32:
-        second = tile.first_column // 32 % 2 == 1
-        taken = tl.join(tl.where(second, fall2, fall0), tl.where(second, fall3, fall1))
-        result = _by_word(taken, TRANSPOSED, 1, 2)
-    else:
-        which = tile.first_column // 16 % 4
-        result = tl.where(which == 0, fall0, tl.where(which == 1, fall1, tl.where(which == 2, fall2, fall3)))
-    return result != 0
-
-
-@triton.jit
-def _by_word(taken, TRANSPOSED: tl.constexpr, GROUPS: tl.constexpr, WORDS: tl.constexpr):
-    """(queries, groups·16, words…) as (queries, groups·words·16), or with the queries second."""
-    if TRANSPOSED:
-        parts = tl.permute(tl.reshape(taken, (GROUPS, 16, taken.shape[1], WORDS)), (0, 3, 1, 2))
-        result = tl.reshape(parts, (GROUPS * WORDS * 16, taken.shape[1]))
-    else:
-        parts = tl.permute(tl.reshape(taken, (taken.shape[0], GROUPS, 16, WORDS)), (0, 1, 3, 2))
-        result = tl.reshape(parts, (taken.shape[0], GROUPS * WORDS * 16))
-    return result
+    which = columns // 16 % 4
+    word = tl.where(which == 0, word0, tl.where(which == 1, word1, tl.where(which == 2, word2, word3)))
+    return word.to(tl.int64) < threshold
