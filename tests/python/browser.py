@@ -14,7 +14,7 @@ from report_page import CHROMIUM
 
 _FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 _FLAGS += ["--disable-component-update", "--disable-sync", "--disable-quic", "--hide-scrollbars"]
-_PATIENCE = 120  # seconds; other tests may have the processors
+_PATIENCE = 300  # seconds; other tests may have the processors
 
 
 def opened(profile: Path, page: Path, figures: int, width: int = 1200) -> str:

@@ -15,7 +15,6 @@ TORCH = next(
 )
 PYTHON = """#!/bin/bash
 case "$*" in
-  "-m pip index versions torch"*--index-url*) echo "torch (9)"; echo "Available versions: $CPU_INDEX" ;;
   "-m pip index versions torch"*) echo "torch (9)"; echo "Available versions: $CONFIGURED" ;;
   "-m pip install"*) echo "$*" >>installed ;;
   "-c import torch"*) echo "$TORCH" ;;
@@ -43,8 +42,8 @@ def setup(tmp_path):
         (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{text}\n")
         (tmp_path / "bin" / name).chmod(0o755)
 
-    def run(configured="", cpu_index="", **environment):
-        facts = {"CONFIGURED": configured, "CPU_INDEX": cpu_index, "TORCH": TORCH}
+    def run(configured="", **environment):
+        facts = {"CONFIGURED": configured, "TORCH": TORCH}
         facts["PATH"] = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
         done = subprocess.run(
             ["scripts/setup", "build"],
@@ -70,11 +69,6 @@ def setup(tmp_path):
             f"torch=={TORCH}+cpu",
             "which pip finds: there is no NVIDIA device",
         ),
-        (
-            {"configured": f"9, {TORCH}", "cpu_index": f"{TORCH}+cpu"},
-            f"torch=={TORCH}+cpu",
-            "the CPU build (200 MB) of https",
-        ),
         ({"configured": f"9, {TORCH}"}, f"torch=={TORCH}", "there is no NVIDIA device, but pip finds no CPU build"),
         ({"configured": f"{TORCH}+cpu"} | {"SSA_TORCH_WHEEL": TORCH}, f"torch=={TORCH}", "as SSA_TORCH_WHEEL says"),
     ],
@@ -84,7 +78,6 @@ def test_the_wheel_and_why(setup, found, wheel, words):
     assert words in printed
     assert installed[0].split()[-1] == wheel
     assert installed[1].split()[-2:] == ["-r", "requirements.txt"]
-    assert ("--extra-index-url" in installed[0]) == ("cpu_index" in found)
 
 
 def test_a_second_run_installs_nothing(setup):
