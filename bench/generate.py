@@ -3,9 +3,9 @@
     PYTHONPATH=build/release/python python bench/generate.py --data "$SSA_DATA"
 
 Both go on greedily from the same prompt with a key/value cache, with the same weights (softmax; SSA: the same model
-with its score) and as many threads, float32. Each is a process of its own that times the tokens alone, not its
-start. A round runs each once, in a new order; the ratio of tokens a second is taken within a round, and the median of
-rounds is shown with least and largest.
+with its score), as many threads and the same --precision. Each is a process of its own that times the tokens alone,
+not its start. `ssa generate` also goes on from --batch prompts together. A round runs each once, in a new order; the
+ratio of tokens a second is taken within a round, and the median of rounds is shown with least and largest.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def hugging_face(options: argparse.Namespace) -> None:
     from transformers import AutoModelForCausalLM
 
     torch.set_num_threads(options.threads)
-    model = AutoModelForCausalLM.from_pretrained(options.model).eval()
+    dtype = getattr(torch, options.precision)
+    model = AutoModelForCausalLM.from_pretrained(options.model, dtype=dtype).eval()
     ids = torch.tensor([json.loads(options.ids)])
     settings = {"attention_mask": torch.ones_like(ids), "do_sample": False, "pad_token_id": 0, "use_cache": True}
     model.generate(ids, **settings, max_new_tokens=4)
@@ -43,15 +44,17 @@ def hugging_face(options: argparse.Namespace) -> None:
     print(json.dumps((found.shape[1] - ids.shape[1]) / (time.perf_counter() - start)))
 
 
-def ours(options: argparse.Namespace, folder: Path) -> float:
-    command = [options.ssa, "generate", folder, "--prompt", options.prompt, "--temperature", 0, "--no-end"]
-    _, errors, _ = run([*command, "--tokens", options.count], {"OMP_NUM_THREADS": str(options.threads)})
+def ours(options: argparse.Namespace, folder: Path, prompts: list) -> float:
+    command = [options.ssa, "generate", folder, *prompts, "--temperature", 0, "--no-end"]
+    command += ["--tokens", options.count, "--precision", options.precision]
+    _, errors, _ = run(command, {"OMP_NUM_THREADS": str(options.threads)})
     return float(re.search(r"([0-9.]+) tokens/s", errors).group(1))
 
 
 def theirs(options: argparse.Namespace, folder: Path, ids: list[int]) -> float:
     command = [sys.executable, __file__, "--one", "--model", folder / "checkpoints/step-1", "--ids", json.dumps(ids)]
-    return json.loads(run([*command, "--count", options.count, "--threads", options.threads])[0])
+    command += ["--count", options.count, "--threads", options.threads, "--precision", options.precision]
+    return json.loads(run(command)[0])
 
 
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, list[float]]:
@@ -64,8 +67,14 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, list[float]]
     encode = [options.ssa, "tokenizer", "encode", flags[1], folder / "prompt.txt", *flags[2:], "--no-special"]
     ids = [int(word) for word in run(encode)[0].split()]
     ways = {PEER: lambda: theirs(options, folder / "softmax", ids)}
+    many = folder / "prompts.txt"
+    many.write_text("".join(f"{options.prompt} {number}\n" for number in range(options.batch)))
     for score in SCORES:
-        ways[f"ssa generate, {score}"] = lambda score=score: ours(options, folder / score)
+        one = ["--prompt", options.prompt]
+        ways[f"ssa generate, {score}"] = lambda score=score, one=one: ours(options, folder / score, one)
+        together = ["--prompts", many, "--batch", options.batch]
+        name = f"ssa generate, {score}, {options.batch} prompts"
+        ways[name] = lambda score=score, together=together: ours(options, folder / score, together)
     speeds: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(options.rounds):
         for way in random.sample(list(ways), len(ways)):
@@ -79,27 +88,37 @@ def main() -> int:
     parser.add_argument("--config", type=Path, default=SOURCE / "configs/nemotron-114m.toml")
     parser.add_argument("--prompt", default="It was a dark night, and the rain fell in torrents.")
     parser.add_argument("--count", type=int, default=200, help="tokens of a text")
+    parser.add_argument("--batch", type=int, default=8, help="prompts that are gone on from together")
+    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # a child process
     parser.add_argument("--model", help=argparse.SUPPRESS)
     parser.add_argument("--ids", help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.length = 16  # of the one training step that makes a model
-    require_positive(parser, options, "count", "rounds", "threads")
+    require_positive(parser, options, "batch", "count", "rounds", "threads")
     if options.one:
         hugging_face(options)
         return 0
     require_files(parser, options.ssa, options.config, options.data / options.text)
     random.seed(0)
-    print(f"{options.config.stem}, {options.count} tokens, {options.threads} threads, torch {torch.__version__}.\n")
+    print(
+        f"{options.config.stem}, {options.precision}, {options.count} tokens, {options.threads} threads, "
+        f"torch {torch.__version__}.\n"
+    )
     with tempfile.TemporaryDirectory() as folder:
         speeds = measure(options, Path(folder))
-    print("| | tokens/s | times Hugging Face |\n|---|---|---|")
+    print("| | tokens/s | times Hugging Face | times one prompt |\n|---|---|---|---|")
+
+    def times(own: list[float], other: str) -> str:
+        return spread([mine / peer for mine, peer in zip(own, speeds[other], strict=True)])
+
     for way, own in speeds.items():
-        ratios = [mine / peer for mine, peer in zip(own, speeds[PEER], strict=True)]
-        print(f"| {way} | {statistics.median(own):.1f} | {spread(ratios)} |")
+        one = way.rsplit(", ", 1)[0]
+        batch = times(own, one) if one in speeds else ""
+        print(f"| {way} | {statistics.median(own):.1f} | {times(own, PEER)} | {batch} |")
     if options.out:
-        write_text(options.out, json.dumps({"threads": options.threads, "results": speeds}, indent=1) + "\n")
+        write_text(options.out, json.dumps({"threads": options.threads, "precision": options.precision, "results": speeds}, indent=1) + "\n")
     return 0
 
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -39,7 +40,7 @@ struct GenerateArguments {
   std::string prompt, tokenizer, merges, end_token, precision = "float32", device = "cpu";
   std::optional<fs::path> prompts;
   bool no_cache = false, no_end = false;
-  std::int64_t seed = 1;
+  std::int64_t seed = 1, batch = 8;
   GenerationOptions options;
 };
 
@@ -108,29 +109,40 @@ int generate_texts(GenerateArguments arguments) {
   const StopSignals signals;
   const auto start = std::chrono::steady_clock::now();
   std::int64_t tokens = 0;
-  for (std::size_t i = 0; i < prompts.size() && signals.received() == 0; ++i) {
-    if (!many) write_output(arguments.prompt);
-    const auto show = [&](const std::string& piece) {
-      if (!many) write_output(piece);
-      return signals.received() == 0;
-    };
+  if (!many) write_output(arguments.prompt);
+  const auto show = [&](std::size_t, const std::string& piece) {
+    if (!many) write_output(piece);
+    return signals.received() == 0;
+  };
+  const auto batch = static_cast<std::size_t>(arguments.batch);
+  for (std::size_t first = 0; first < prompts.size() && signals.received() == 0; first += batch) {
+    std::vector<std::vector<TokenId>> ids;
+    std::size_t longest = 0;
+    for (std::size_t i = first; i < std::min(first + batch, prompts.size()); ++i) {
+      ids.push_back(prompts[i].ids);
+      longest = std::max(longest, prompts[i].ids.size());
+    }
     const Autocast autocast(choice_named<Precision>("--precision", arguments.precision), device);
-    const GeneratedText text = with_memory_for(
-        fmt::format("{}: going on from {} tokens", run.folder.string(), prompts[i].ids.size()),
-        "less takes: a shorter prompt, fewer --tokens, --precision bfloat16", [&] {
-          return generate(*loaded.model, run.config.model, *tokenizer, prompts[i].ids,
-                          static_cast<std::int64_t>(i), options, show);
+    const std::vector<GeneratedText> texts = with_memory_for(
+        fmt::format("{}: going on from {} prompts of at most {} tokens", run.folder.string(),
+                    ids.size(), longest),
+        "less takes: a smaller --batch, a shorter prompt, fewer --tokens, --precision bfloat16",
+        [&] {
+          return generate(*loaded.model, run.config.model, *tokenizer, ids,
+                          static_cast<std::int64_t>(first), options, show);
         });
-    tokens += text.tokens;
-    if (many) {
-      const Json row = {{"prompt", prompts[i].text},
-                        {"text", text.text},
-                        {"tokens", text.tokens},
-                        {"ending", ending_name(text.ending)}};
-      write_output(json_text(row) + "\n");
-    } else {
-      write_output("\n");
-      print_error_text(fmt::format("ended by: {}\n", ending_name(text.ending)));
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      tokens += texts[i].tokens;
+      if (many) {
+        const Json row = {{"prompt", prompts[first + i].text},
+                          {"text", texts[i].text},
+                          {"tokens", texts[i].tokens},
+                          {"ending", ending_name(texts[i].ending)}};
+        write_output(json_text(row) + "\n");
+      } else {
+        write_output("\n");
+        print_error_text(fmt::format("ended by: {}\n", ending_name(texts[i].ending)));
+      }
     }
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -153,6 +165,11 @@ void add_generate(CLI::App& app, int& exit_code) {
   app.add_option("--prompts", arguments->prompts,
                  "file of prompts, one a line, - for standard input; writes a JSON line for each")
       ->excludes(prompt);
+  app.add_option("--batch", arguments->batch,
+                 "prompts of --prompts that are gone on from together; the same texts but for "
+                 "rounding, in less time and more memory")
+      ->check(whole_number(1))
+      ->capture_default_str();
   app.add_option("--tokens", options.most_tokens, "most tokens of a text")
       ->check(whole_number(1))
       ->capture_default_str();

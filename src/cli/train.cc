@@ -1,5 +1,5 @@
 // `ssa train`: one model, one run folder.
-#include "train/loop.h"
+#include "train/train.h"
 
 #include <fmt/format.h>
 

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 
 #include "model/key_value_cache.h"
+#include "model/packed_tokens.h"
 #include "ssa/check.h"
 #include "ssa/philox.h"
 #include "ssa/random.h"
@@ -45,28 +47,98 @@ std::string text_after(const Tokenizer& tokenizer, std::span<const TokenId> toke
                                  : tokenizer.decode(tokens.subspan(start), true);
 }
 
-/// Logits of what follows the last token, (vocabulary), float32 on the CPU.
-class NextLogits {
+/// One text while it grows.
+class GrowingText {
  public:
-  NextLogits(Model& model, const ModelConfig& config, bool cached, std::int64_t capacity)
-      : model_(model) {
-    if (cached) cache_.emplace(config.layers, capacity);
+  using Show = std::function<bool(const std::string& piece)>;
+
+  GrowingText(const ModelConfig& config, const Tokenizer& tokenizer,
+              const std::vector<TokenId>& prompt, std::int64_t prompt_number,
+              const GenerationOptions& options, Show show)
+      : tokenizer_(tokenizer),
+        options_(options),
+        show_(std::move(show)),
+        prompt_number_(prompt_number),
+        start_(std::ssize(prompt)),
+        most_(std::min(config.max_positions, start_ + options.most_tokens)),
+        tokens_(prompt) {
+    SSA_CHECK(start_ >= 1, "a prompt of at least one token is needed");
+    SSA_CHECK(start_ <= config.max_positions,
+              "the prompt has " << start_
+                                << " tokens, but model.max_positions = " << config.max_positions);
+    if (options.cache) cache_.emplace(config.layers, most_);
+    text_.ending =
+        most_ - start_ < options.most_tokens ? Ending::max_positions : Ending::most_tokens;
+    ended_ = start_ == most_;
   }
 
-  torch::Tensor after(std::span<const TokenId> tokens) {
-    const std::int64_t known = cache_ ? cache_->length() : 0;
-    const std::vector<std::int64_t> ids(tokens.begin() + known, tokens.end());
-    const auto count = static_cast<std::int64_t>(ids.size());
-    ModelInput input(torch::tensor(ids, torch::kLong).unsqueeze(0));
-    input.wanted = torch::tensor({count - 1}, torch::kLong);
-    input.cache = cache_ ? &*cache_ : nullptr;
-    return model_.forward(input)[0].to(torch::kCPU, torch::kFloat32);
+  bool ended() const { return ended_; }
+  const GeneratedText& text() const { return text_; }
+  std::int64_t length() const { return std::ssize(tokens_); }
+  /// Null without.
+  KeyValueCache* cache() { return cache_ ? &*cache_ : nullptr; }
+  /// Those that the next pass must read.
+  std::span<const TokenId> unread() const {
+    return std::span(tokens_).subspan(cache_ ? cache_->length() : 0);
+  }
+
+  /// logits: (vocabulary), of what follows the last token.
+  void go_on(const torch::Tensor& logits) {
+    const TokenId id = sample_token(logits, options_.sampling, prompt_number_, text_.tokens++);
+    if (id == options_.end) return end(Ending::end_token);
+    tokens_.push_back(id);
+    text_.text = text_after(tokenizer_, tokens_, start_);
+    const std::size_t stop = first_stop(text_.text, options_.stop);
+    if (stop != text_.text.npos) {
+      text_.text.resize(stop);
+      return end(Ending::stop_text);
+    }
+    if (!give(text_.text.size() - unfinished(text_.text, options_.stop))) {
+      return end(Ending::interrupted);
+    }
+    if (std::ssize(tokens_) == most_) end(text_.ending);
   }
 
  private:
-  Model& model_;
+  void end(Ending ending) {
+    text_.ending = ending;
+    ended_ = true;
+    give(text_.text.size());
+  }
+
+  /// Shows up to that byte of the text.
+  bool give(std::size_t to) {
+    const bool go_on = to <= shown_ || !show_ || show_(text_.text.substr(shown_, to - shown_));
+    shown_ = std::max(shown_, to);
+    return go_on;
+  }
+
+  const Tokenizer& tokenizer_;
+  const GenerationOptions& options_;
+  Show show_;
+  std::int64_t prompt_number_, start_, most_;
+  std::vector<TokenId> tokens_;
   std::optional<KeyValueCache> cache_;
+  GeneratedText text_;
+  std::size_t shown_ = 0;
+  bool ended_ = false;
 };
+
+/// Logits of what follows the last token of each, (texts, vocabulary), float32 on the CPU.
+torch::Tensor next_logits(Model& model, std::span<GrowingText* const> texts) {
+  PackedTokens packed;
+  std::vector<KeyValueCache*> caches;
+  for (GrowingText* text : texts) {
+    const std::span<const TokenId> unread = text->unread();
+    packed.tokens.insert(packed.tokens.end(), unread.begin(), unread.end());
+    packed.end_sequence();
+    packed.wanted.push_back(packed.cu_lengths.back() - 1);
+    if (text->cache() != nullptr) caches.push_back(text->cache());
+  }
+  ModelInput input = packed.input();
+  input.caches = std::move(caches);
+  return model.forward(input).to(torch::kCPU, torch::kFloat32);
+}
 
 }  // namespace
 
@@ -107,55 +179,37 @@ const char* ending_name(Ending ending) {
   return "";
 }
 
-GeneratedText generate(Model& model, const ModelConfig& config, const Tokenizer& tokenizer,
-                       std::span<const TokenId> prompt, std::int64_t prompt_number,
-                       const GenerationOptions& options,
-                       const std::function<bool(const std::string& piece)>& show) {
-  const auto start = static_cast<std::int64_t>(prompt.size());
-  SSA_CHECK(start >= 1, "a prompt of at least one token is needed");
-  SSA_CHECK(
-      start <= config.max_positions,
-      "the prompt has " << start << " tokens, but model.max_positions = " << config.max_positions);
+std::vector<GeneratedText> generate(
+    Model& model, const ModelConfig& config, const Tokenizer& tokenizer,
+    std::span<const std::vector<TokenId>> prompts, std::int64_t first_number,
+    const GenerationOptions& options,
+    const std::function<bool(std::size_t prompt, const std::string& piece)>& show) {
   const torch::NoGradGuard no_gradient;
   model.eval();
-  const std::int64_t most = std::min(config.max_positions, start + options.most_tokens);
   // Models are often given more ids than their tokenizer has.
   const std::int64_t ids = std::min<std::int64_t>(config.vocabulary, tokenizer.size());
-  NextLogits next(model, config, options.cache, most);
-  std::vector<TokenId> tokens(prompt.begin(), prompt.end());
-  GeneratedText out;
-  std::size_t shown = 0;
-  const auto give = [&](std::size_t end) {  // up to that byte of the text
-    const bool go_on = end <= shown || !show || show(out.text.substr(shown, end - shown));
-    shown = std::max(shown, end);
-    return go_on;
-  };
-  out.ending = most - start < options.most_tokens ? Ending::max_positions : Ending::most_tokens;
-  while (static_cast<std::int64_t>(tokens.size()) < most) {
-    const torch::Tensor logits = next.after(tokens).narrow(0, 0, ids);
+  std::vector<std::unique_ptr<GrowingText>> texts;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    texts.push_back(std::make_unique<GrowingText>(
+        config, tokenizer, prompts[i], first_number + static_cast<std::int64_t>(i), options,
+        show ? [&show, i](const std::string& piece) { return show(i, piece); }
+             : GrowingText::Show()));
+  }
+  std::vector<GrowingText*> growing;
+  for (const auto& text : texts) growing.push_back(text.get());
+  while (std::erase_if(growing, [](const GrowingText* text) { return text->ended(); }),
+         !growing.empty()) {
+    const torch::Tensor logits = next_logits(model, growing).narrow(1, 0, ids);
     if (!torch::isfinite(logits).all().item<bool>()) {
-      throw std::runtime_error(
-          fmt::format("the model's logits after {} tokens are not finite", tokens.size()));
+      throw std::runtime_error(fmt::format("the model's logits after {} tokens are not finite",
+                                           growing.front()->length()));
     }
-    const TokenId id = sample_token(logits, options.sampling, prompt_number, out.tokens++);
-    if (id == options.end) {
-      out.ending = Ending::end_token;
-      break;
-    }
-    tokens.push_back(id);
-    out.text = text_after(tokenizer, tokens, start);
-    const std::size_t stop = first_stop(out.text, options.stop);
-    if (stop != out.text.npos) {
-      out.text.resize(stop);
-      out.ending = Ending::stop_text;
-      break;
-    }
-    if (!give(out.text.size() - unfinished(out.text, options.stop))) {
-      out.ending = Ending::interrupted;
-      break;
+    for (std::size_t i = 0; i < growing.size(); ++i) {
+      growing[i]->go_on(logits[static_cast<std::int64_t>(i)]);
     }
   }
-  give(out.text.size());
+  std::vector<GeneratedText> out;
+  for (const auto& text : texts) out.push_back(text->text());
   return out;
 }
 

@@ -48,13 +48,16 @@ struct GeneratedText {
   Ending ending = Ending::most_tokens;
 };
 
-/// Goes on after `prompt` (at least one token), with ids that the tokenizer has. `show` gets the
-/// text piece by piece, in whole characters and never the beginning of a stop text that may yet
-/// come; returning false ends it. Throws std::invalid_argument for a prompt longer than
+/// Goes on after each prompt (at least one token), with ids that the tokenizer has: a token of
+/// every text in each pass, until all have ended. The weights are read once a pass, which is most
+/// of its time. `first_number` is that of the first prompt (sample_token). `show` gets the texts
+/// piece by piece, in whole characters and never the beginning of a stop text that may yet come;
+/// returning false ends that text. Throws std::invalid_argument for a prompt longer than
 /// max_positions, std::runtime_error for logits that are not finite.
-GeneratedText generate(Model& model, const ModelConfig& config, const Tokenizer& tokenizer,
-                       std::span<const TokenId> prompt, std::int64_t prompt_number,
-                       const GenerationOptions& options,
-                       const std::function<bool(const std::string& piece)>& show);
+std::vector<GeneratedText> generate(
+    Model& model, const ModelConfig& config, const Tokenizer& tokenizer,
+    std::span<const std::vector<TokenId>> prompts, std::int64_t first_number,
+    const GenerationOptions& options,
+    const std::function<bool(std::size_t prompt, const std::string& piece)>& show);
 
 }  // namespace ssa

@@ -3,10 +3,10 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include "op/attention.h"
 #include "op/dropout.h"
+#include "ssa/check.h"
 
 namespace ssa {
 namespace {
@@ -32,6 +32,31 @@ torch::Tensor weights_of(const torch::Tensor& query, const torch::Tensor& key,
                                  options)[0]);
   }
   return out;
+}
+
+void record(const torch::Tensor& query, const torch::Tensor& key, const AttentionOptions& options,
+            const SequenceContext& context) {
+  if (context.records == nullptr) return;
+  context.records->push_back({weights_of(query.detach(), key.detach(), options, context.cu_lengths),
+                              query.detach(), key.detach(), options});
+}
+
+/// Each packed sequence by itself, from the keys and values that its cache then holds.
+torch::Tensor with_caches(const torch::Tensor& query, const torch::Tensor& key,
+                          const torch::Tensor& value, const AttentionOptions& options,
+                          const SequenceContext& context) {
+  SSA_CHECK(context.records == nullptr, "model: attention is not recorded with a key/value cache");
+  const auto start = context.cu_lengths->accessor<std::int64_t, 1>();
+  std::vector<torch::Tensor> outs;
+  for (std::size_t s = 0; s < context.caches.size(); ++s) {
+    const auto at = static_cast<std::int64_t>(s);
+    const auto own = [&](const torch::Tensor& all) {
+      return all.narrow(2, start[at], start[at + 1] - start[at]);
+    };
+    const auto [keys, values] = context.caches[s]->append(context.layer, own(key), own(value));
+    outs.push_back(attention(own(query), keys, values, options).out);
+  }
+  return outs.size() == 1 ? outs[0] : torch::cat(outs, 2);
 }
 
 }  // namespace
@@ -73,10 +98,22 @@ torch::Tensor SelfAttention::forward(const torch::Tensor& hidden,
   query = query.transpose(1, 2);  // (batch, heads, length, head dimension)
   key = key.transpose(1, 2);
   torch::Tensor value = by_head(parts[2], kv_heads_).transpose(1, 2);
-  if (context.cache != nullptr) {
-    std::tie(key, value) = context.cache->append(context.layer, key, value);
+  torch::Tensor out;
+  if (context.caches.empty()) {
+    AttentionOptions all = options(context);
+    record(query, key, all, context);
+    all.cu_query = context.cu_lengths;
+    all.cu_key = context.cu_lengths;
+    out = attention(query, key, value, all).out;
+  } else {
+    out = with_caches(query, key, value, options(context), context);
   }
+  // The operator lays out its result as it finds the query, so this is no copy.
+  const torch::Tensor rows = out.transpose(1, 2).reshape({hidden.size(0), heads_ * head_dim_});
+  return c_proj_->forward(rows);
+}
 
+AttentionOptions SelfAttention::options(const SequenceContext& context) const {
   AttentionOptions options;
   options.score = config_.score;
   options.params = score_parameters_.values();
@@ -89,17 +126,7 @@ torch::Tensor SelfAttention::forward(const torch::Tensor& hidden,
   // From the CPU's generator on every device: what blocks recompute draws the same again.
   if (options.dropout > 0) options.seed = torch::scalar_tensor(draw_dropout_seed(), torch::kLong);
   options.kernel = name_of(config_.score_kernel);
-  if (context.records != nullptr) {
-    context.records->push_back(
-        {weights_of(query.detach(), key.detach(), options, context.cu_lengths), query.detach(),
-         key.detach(), options});
-  }
-  options.cu_query = context.cu_lengths;
-  options.cu_key = context.cu_lengths;
-  const torch::Tensor out = attention(query, key, value, options).out;
-  // The operator lays out its result as it finds the query, so this is no copy.
-  const torch::Tensor rows = out.transpose(1, 2).reshape({hidden.size(0), heads_ * head_dim_});
-  return c_proj_->forward(rows);
+  return options;
 }
 
 }  // namespace ssa

@@ -24,7 +24,7 @@ struct SequenceContext {
   std::optional<torch::Tensor> key_lengths = {};    ///< int64 (batch): tokens before the padding
   std::optional<torch::Tensor> cu_lengths = {};     ///< int64 (sequences + 1), of packed sequences
   std::optional<Rotation> rotation = {};            ///< of the tokens; none: no rotary positions
-  KeyValueCache* cache = nullptr;                   ///< with the tokens before these
+  std::vector<KeyValueCache*> caches = {};          ///< see ModelInput
   std::int64_t layer = 0;                           ///< the block's number
   std::vector<AttentionRecord>* records = nullptr;  ///< where each layer appends its weights
 };
@@ -40,6 +40,8 @@ class SelfAttention : public torch::nn::Module {
   const ScoreParameters& score_parameters() const { return score_parameters_; }
 
  private:
+  AttentionOptions options(const SequenceContext& context) const;
+
   ModelConfig config_;
   std::int64_t heads_, kv_heads_, head_dim_;
   std::shared_ptr<Linear> c_attn_, c_proj_;

@@ -8,6 +8,7 @@
 
 #include "model/autocast.h"
 #include "model/device.h"
+#include "model/product.h"
 #include "model/token_input.h"
 #include "ssa/check.h"
 
@@ -47,11 +48,12 @@ void softmax_losses(const torch::Tensor& logits, const torch::Tensor& targets,
 Result cross_entropy(const torch::Tensor& hidden, const torch::Tensor& embeddings,
                      const torch::Tensor& targets, bool with_gradients) {
   const bool narrow = autocast_precision(hidden.device()) == Precision::bfloat16;
-  const auto product_type = narrow ? torch::kBFloat16 : hidden.scalar_type();
   const auto type = hidden.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
   // What follows says its types itself.
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const torch::Tensor rows = hidden.to(product_type), table = embeddings.to(product_type);
+  const torch::Tensor rows = narrow ? rounded_factor(hidden) : hidden;
+  const torch::Tensor table =
+      narrow ? rounded_factor(embeddings) : embeddings.to(hidden.scalar_type());
 
   Result result;
   result.losses = torch::empty({hidden.size(0)}, hidden.options().dtype(type));
@@ -67,7 +69,7 @@ Result cross_entropy(const torch::Tensor& hidden, const torch::Tensor& embedding
                    with_gradients);
     if (!with_gradients) continue;
     result.d_hidden.narrow(0, begin, count).copy_(torch::mm(logits, table));
-    if (product_type == embeddings.scalar_type()) {
+    if (table.scalar_type() == embeddings.scalar_type()) {
       result.d_embeddings.addmm_(logits.t(), part);
     } else {
       result.d_embeddings.add_(torch::mm(logits.t(), part));

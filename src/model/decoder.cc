@@ -42,29 +42,24 @@ void Decoder::initialize_weights(std::uint64_t seed) {
 
 torch::Tensor Decoder::decoded(const torch::Tensor& embedded, SequenceContext context,
                                const torch::Tensor& places) {
-  const std::int64_t first = context.cache == nullptr ? 0 : context.cache->length();
-  SSA_CHECK(places.defined() || first + context.length <= config().max_positions,
-            "model: a sequence of "
-                << first + context.length
-                << " tokens, but model.max_positions = " << config().max_positions);
+  SSA_CHECK(places.defined() || context.length <= config().max_positions,
+            "model: a sequence of " << context.length << " tokens, but model.max_positions = "
+                                    << config().max_positions);
   torch::Tensor hidden = embedded;
   if (positions_.defined()) {
     const torch::Tensor positions = places.defined() ? torch::embedding(positions_, places)
-                                                     : positions_.narrow(0, first, context.length);
+                                                     : positions_.narrow(0, 0, context.length);
     hidden = (hidden.view({context.batch, context.length, config().width}) + positions)
                  .view({-1, config().width});
   }
   if (rotary_) {
     context.rotation = rotary_->at(
-        places.defined()
-            ? places
-            : torch::arange(first, first + context.length, embedded.options().dtype(torch::kLong)),
+        places.defined() ? places
+                         : torch::arange(context.length, embedded.options().dtype(torch::kLong)),
         embedded.scalar_type());
   }
   hidden = apply_dropout(hidden, config().dropout, is_training());
-  hidden = normalized(ln_f_, through_blocks(hidden, context));
-  if (context.cache != nullptr) context.cache->advance(context.length);
-  return hidden;
+  return normalized(ln_f_, through_blocks(hidden, context));
 }
 
 }  // namespace ssa

@@ -23,8 +23,8 @@ class Decoder : public BlockModel {
   /// Registers positions, blocks and final norm: all weights zero, norms as they start.
   void add_decoder();
   /// embedded: (all tokens, width) -> the same after the final norm. `places` of the tokens in
-  /// their sequences, int64 (all tokens), on the same device; undefined: all rows of the batch go
-  /// on from the cache's end or from 0.
+  /// their sequences, int64 (all tokens), on the same device; undefined: all rows of the batch
+  /// begin at 0.
   torch::Tensor decoded(const torch::Tensor& embedded, SequenceContext context,
                         const torch::Tensor& places = {});
 

@@ -6,6 +6,7 @@
 #include "model/device.h"
 #include "model/dropout_add.h"
 #include "model/initial_weights.h"
+#include "model/product.h"
 #include "model/token_input.h"
 #include "ssa/check.h"
 
@@ -31,7 +32,7 @@ torch::Tensor LanguageModelHead::forward(const torch::Tensor& hidden,
                                          const torch::Tensor& embeddings) const {
   const torch::Tensor inner =
       normalized(layer_norm_, activated(dense_->forward(hidden), activation_));
-  return torch::addmm(bias_, inner, embeddings.t());
+  return product_with_table(inner, embeddings, bias_);
 }
 
 Encoder::Encoder(const ModelConfig& config) : BlockModel(config), ln_e_(make_norm(config)) {

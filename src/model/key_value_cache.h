@@ -1,4 +1,5 @@
-// Keys and values of the tokens a decoder has read, so that the next ones need not read them again.
+// Keys and values of the tokens of a sequence that a decoder has read, so that the next ones need
+// not read them again.
 #pragma once
 
 #include <torch/types.h>
@@ -11,8 +12,8 @@ namespace ssa {
 
 class KeyValueCache {
  public:
-  /// Room for `capacity` tokens of a sequence in every layer. The first tokens say how many
-  /// sequences and heads there are, and the type.
+  /// Room for `capacity` tokens in every layer. The first tokens say how many heads there are, and
+  /// the type.
   KeyValueCache(std::int64_t layers, std::int64_t capacity)
       : capacity_(capacity), keys_(layers), values_(layers) {}
 
@@ -20,7 +21,7 @@ class KeyValueCache {
   std::int64_t length() const { return length_; }
   std::int64_t capacity() const { return capacity_; }
 
-  /// Puts key and value of new tokens, (batch, kv_heads, new, head dimension), after the layer's
+  /// Puts key and value of new tokens, (1, kv_heads, new, head dimension), after the layer's
   /// first length() ones and returns views of all that it then holds.
   std::pair<torch::Tensor, torch::Tensor> append(std::int64_t layer, const torch::Tensor& key,
                                                  const torch::Tensor& value);

@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include "model/product.h"
+
 namespace ssa {
 
 Linear::Linear(std::int64_t inputs, std::int64_t outputs, bool bias)
@@ -10,9 +12,11 @@ Linear::Linear(std::int64_t inputs, std::int64_t outputs, bool bias)
 }
 
 torch::Tensor Linear::forward(const torch::Tensor& rows) const {
-  return has_bias() ? torch::addmm(bias_, rows, weight_) : product(rows);
+  return ssa::product(rows, weight_, bias_);
 }
 
-torch::Tensor Linear::product(const torch::Tensor& rows) const { return torch::mm(rows, weight_); }
+torch::Tensor Linear::product(const torch::Tensor& rows) const {
+  return ssa::product(rows, weight_);
+}
 
 }  // namespace ssa

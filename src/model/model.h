@@ -22,11 +22,11 @@ class KeyValueCache;
 struct ModelInput {
   /// Implicit, because a tensor alone is an input.
   ModelInput(torch::Tensor tokens, torch::Tensor cu_lengths = {}, torch::Tensor wanted = {},
-             KeyValueCache* cache = nullptr)
+             std::vector<KeyValueCache*> caches = {})
       : tokens(std::move(tokens)),
         cu_lengths(std::move(cu_lengths)),
         wanted(std::move(wanted)),
-        cache(cache) {}
+        caches(std::move(caches)) {}
 
   /// Numbers: (batch, tokens, 1). Token ids: int64, (batch, tokens) with pad_id after a sequence's
   /// end, or (all tokens) of packed sequences.
@@ -37,9 +37,9 @@ struct ModelInput {
   /// int64 (any number): the tokens whose outputs are computed, counted row after row. Undefined:
   /// all.
   torch::Tensor wanted;
-  /// Of language decoders: holds the tokens before these, and these afterwards. Null: there are
-  /// none before.
-  KeyValueCache* cache;
+  /// Of language decoders, with packed sequences: one for each, which holds the tokens before
+  /// these, and these afterwards. Empty: there are none before.
+  std::vector<KeyValueCache*> caches;
 };
 
 /// What one attention layer saw in the last forward pass (only while recording).

@@ -33,7 +33,7 @@ torch::Tensor NumberDecoder::hidden(const ModelInput& input) {
   const torch::Tensor& numbers = input.tokens;
   SSA_CHECK(numbers.dim() == 3 && numbers.size(2) == 1,
             "model: inputs of shape (batch, tokens, 1) expected, not " << numbers.sizes());
-  SSA_CHECK(!input.cu_lengths.defined() && !input.wanted.defined() && input.cache == nullptr,
+  SSA_CHECK(!input.cu_lengths.defined() && !input.wanted.defined() && input.caches.empty(),
             "model: sequences of numbers come neither packed nor with wanted tokens or a cache");
   const SequenceContext context{.batch = numbers.size(0), .length = numbers.size(1)};
   const torch::Tensor rows =

@@ -67,11 +67,12 @@ def test_decoder(small_data):
 
 def test_generate(small_data):
     out, config = small_data / "results.json", tiny_decoder(small_data)
-    flags = ["--count", 8, "--prompt", "The dog", "--rounds", 2, "--threads", 1, "--out", out]
+    flags = ["--count", 8, "--prompt", "The dog", "--rounds", 2, "--batch", 3, "--threads", 1, "--out", out]
     done = run("generate.py", "--data", small_data, "--config", config, *flags)
     assert done.returncode == 0, done.stderr
     results = json.loads(out.read_text())["results"]
-    assert list(results) == ["Hugging Face generate, softmax", "ssa generate, softmax", "ssa generate, ssa"]
+    ours = [f"ssa generate, {score}{many}" for score in ("softmax", "ssa") for many in ("", ", 3 prompts")]
+    assert list(results) == ["Hugging Face generate, softmax", *ours]
     for way, speeds in results.items():
         assert len(speeds) == 2 and min(speeds) > 0
         assert f"| {way} | " in done.stdout

@@ -111,8 +111,11 @@ class Parrot : public test::FakeModel {
  public:
   Parrot(std::string text, std::int64_t start) : text_(std::move(text)), start_(start) {}
   torch::Tensor forward(const ModelInput& input) override {
-    const auto logits = torch::zeros({1, 256});
-    logits[0][static_cast<unsigned char>(text_.at(input.tokens.size(1) - start_))] = 1;
+    const torch::Tensor lengths = input.cu_lengths.diff();
+    const auto logits = torch::zeros({lengths.size(0), 256});
+    for (std::int64_t s = 0; s < lengths.size(0); ++s) {
+      logits[s][static_cast<unsigned char>(text_.at(lengths[s].item<std::int64_t>() - start_))] = 1;
+    }
     return logits;
   }
 
@@ -134,11 +137,12 @@ Said say(const std::string& text, GenerationOptions options, std::size_t most_pi
   options.sampling.temperature = 0;
   options.cache = false;
   Said said;
-  const std::vector<TokenId> prompt = {'>'};
-  said.text = generate(parrot, config, Bytes(), prompt, 0, options, [&](const std::string& piece) {
-    said.pieces.push_back(piece);
-    return said.pieces.size() < most_pieces;
-  });
+  const std::vector<std::vector<TokenId>> prompts = {{'>'}};
+  said.text = generate(parrot, config, Bytes(), prompts, 0, options,
+                       [&](std::size_t, const std::string& piece) {
+                         said.pieces.push_back(piece);
+                         return said.pieces.size() < most_pieces;
+                       })[0];
   return said;
 }
 
@@ -169,6 +173,32 @@ TEST(Generate, EndsAtTheEndTokenAndWhereAsked) {
   const Said stopped = say("abcd", {.most_tokens = 4}, 2);
   EXPECT_EQ(stopped.text.text, "ab");
   EXPECT_EQ(stopped.text.ending, Ending::interrupted);
+}
+
+// Prompts of several lengths, which end after one another.
+TEST(Generate, TextsOfABatchAreThoseOfOneAtATime) {
+  ModelConfig config = make_config({{"model", "preset", "gpt2-tiny", "test"}}, "test").model;
+  config.init_std = 0.3;
+  config.max_positions = 20;
+  const auto model = make_model(config, 1);
+  model->to(torch::kFloat64);
+  const std::vector<std::vector<TokenId>> prompts = {{'a'},
+                                                     {'b', 'c', 'd', 'e', 'f'},
+                                                     std::vector<TokenId>(18, 'x'),
+                                                     {'g', 'h'},
+                                                     std::vector<TokenId>(20, 'y')};
+  for (const bool cache : {true, false}) {
+    const GenerationOptions options = {.most_tokens = 9, .cache = cache};
+    const auto together = generate(*model, config, Bytes(), prompts, 7, options, {});
+    ASSERT_EQ(together.size(), prompts.size());
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      const auto alone = generate(*model, config, Bytes(), std::span(prompts).subspan(i, 1),
+                                  7 + static_cast<std::int64_t>(i), options, {});
+      EXPECT_EQ(together[i].text, alone[0].text) << i;
+      EXPECT_EQ(together[i].tokens, std::min<std::int64_t>(9, 20 - std::ssize(prompts[i])));
+      EXPECT_EQ(together[i].ending, i == 2 || i == 4 ? Ending::max_positions : Ending::most_tokens);
+    }
+  }
 }
 
 }  // namespace

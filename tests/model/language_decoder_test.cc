@@ -45,17 +45,22 @@ TEST_P(Decoders, WithTheCacheEveryScoreGivesWhatItGivesWithout) {
     const torch::NoGradGuard no_grad;
     const auto ids = some_ids({2, 20});
     const auto all = model->forward(ids);
-    KeyValueCache cache(config.layers, 20);
-    std::vector<torch::Tensor> parts;
-    std::int64_t begin = 0;
-    for (const std::int64_t count : {1, 7, 1, 1, 10}) {  // single tokens and pieces
-      ModelInput input(ids.narrow(1, begin, count));
-      input.cache = &cache;
-      parts.push_back(model->forward(input));
-      begin += count;
-      EXPECT_EQ(cache.length(), begin);
+    // Single tokens and pieces, the second sequence some steps behind the first.
+    KeyValueCache first(config.layers, 20), second(config.layers, 20);
+    std::vector<torch::Tensor> of_first, of_second;
+    for (const auto& [one, two] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {1, 0}, {7, 4}, {1, 1}, {1, 9}, {10, 0}, {0, 6}}) {
+      const std::int64_t at = first.length(), behind = second.length();
+      const auto tokens = torch::cat({ids[0].narrow(0, at, one), ids[1].narrow(0, behind, two)});
+      const auto out = model->forward(
+          {tokens, torch::tensor({std::int64_t{0}, one, one + two}), {}, {&first, &second}});
+      of_first.push_back(out.narrow(0, 0, one));
+      of_second.push_back(out.narrow(0, one, two));
+      EXPECT_EQ(first.length(), at + one);
+      EXPECT_EQ(second.length(), behind + two);
     }
-    EXPECT_LT((torch::cat(parts, 1) - all).abs().max().item<double>(), 1e-10) << score.name;
+    const auto found = torch::stack({torch::cat(of_first), torch::cat(of_second)});
+    EXPECT_LT((found - all).abs().max().item<double>(), 1e-10) << score.name;
   }
 }
 
@@ -63,9 +68,13 @@ TEST_P(Decoders, TheCacheRefusesMoreThanItHolds) {
   const ModelConfig config = tiny(GetParam());
   const auto model = make_model(config, 1);
   KeyValueCache cache(config.layers, 5);
-  ModelInput input(some_ids({1, 6}));
-  input.cache = &cache;
-  EXPECT_EQ(error_of(*model, input), "model: 6 tokens, but the key/value cache has room for 5");
+  const auto six = torch::tensor({0, 6}, torch::kLong);
+  EXPECT_EQ(error_of(*model, {some_ids({6}), six, {}, {&cache}}),
+            "model: 6 tokens, but the key/value cache has room for 5");
+  EXPECT_EQ(error_of(*model, {some_ids({6}), six, {}, {&cache, &cache}}),
+            "model: 2 key/value caches for 1 packed sequences");
+  EXPECT_EQ(error_of(*model, {some_ids({1, 6}), {}, {}, {&cache}}),
+            "model: a key/value cache goes with packed sequences");
 }
 
 TEST_P(Decoders, LossesAreThoseOfTheLogits) {

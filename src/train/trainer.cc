@@ -1,110 +1,24 @@
-#include "train/loop.h"
+#include "train/trainer.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
 #include <cmath>
-#include <cstring>
-#include <memory>
-#include <optional>
+#include <map>
 #include <stdexcept>
 
-#include "config/fnv1a.h"
-#include "config/version.h"
-#include "files/durable_files.h"
 #include "model/autocast.h"
 #include "model/device.h"
 #include "model/hugging_face/architecture.h"
-#include "model/model.h"
 #include "op/attention.h"
 #include "run/failure.h"
-#include "run/metrics.h"
-#include "run/run_folder.h"
-#include "run/run_log.h"
-#include "run/run_status.h"
 #include "ssa/attention.h"
 #include "ssa/random.h"
-#include "tasks/task.h"
-#include "train/checkpoint.h"
-#include "train/memory_need.h"
-#include "train/optimizer.h"
-#include "train/processes.h"
 #include "train/schedule.h"
-#include "train/score_landing.h"
-#include "train/signals.h"
 
 namespace ssa {
 namespace {
-
-/// What a resumed run may change: nothing that a step depends on, but for the end of the schedule.
-constexpr std::array<std::string_view, 9> kMayChange = {"steps",
-                                                        "log_interval",
-                                                        "eval_interval",
-                                                        "eval_batches",
-                                                        "checkpoint_interval",
-                                                        "keep_checkpoints",
-                                                        "threads",
-                                                        "device",
-                                                        "recompute"};
-
-/// Whether it has weights but no step behind it, as an imported run.
-bool is_at_step_zero(const Run& run) {
-  const auto steps = checkpoint_steps(run.folder);
-  return !steps.empty() && steps.back() == 0;
-}
-
-/// Fields that name files: another path to the same content is the same run (require_same_data).
-constexpr std::array<std::string_view, 6> kPaths = {
-    "tokenizer", "merges", "text", "validation_text", "tokens", "validation_tokens"};
-
-/// Whether run.json knows what the files of that field held, so that their path does not matter.
-bool is_known_by_content(const Run& run, std::string_view key) {
-  const std::string_view hashed = key == "merges" ? "tokenizer" : key;  // one hash for both
-  return std::ranges::find(kPaths, key) != kPaths.end() &&
-         run.record.value("data", Json::object()).contains(fmt::format("task.{}", hashed));
-}
-
-/// An imported run becomes what is asked for with its first step, but for the model.
-void require_same_run(const Run& run, const Config& config) {
-  const Json before = to_json(run.config);
-  const Json wanted = to_json(config);
-  for (const auto& [section, fields] : before.items()) {
-    if (section != ModelConfig::kSection && is_at_step_zero(run)) continue;
-    for (const auto& [key, value] : fields.items()) {
-      const Json& asked = wanted[section][key];
-      if (asked == value || std::ranges::find(kMayChange, key) != kMayChange.end()) continue;
-      if (section == "task" && is_known_by_content(run, key)) continue;
-      throw std::runtime_error(
-          fmt::format("{}: {}.{} is {} in this run, but {} is asked for; a resumed run may change "
-                      "only {}",
-                      run.folder.string(), section, key, value.dump(), asked.dump(),
-                      fmt::join(kMayChange, ", ")));
-    }
-  }
-}
-
-/// What a step trains on depends on it.
-void require_same_processes(const Run& run, int processes) {
-  const auto before = run.record.value("processes", 1);
-  if (before == processes || checkpoint_steps(run.folder).empty() || is_at_step_zero(run)) return;
-  throw std::runtime_error(fmt::format("{}: {} processes train this run, but {} want to go on",
-                                       run.folder.string(), before, processes));
-}
-
-/// Threads are each process's own.
-void require_same_in_all(Processes& processes, Config config, const TrainOptions& options,
-                         const Json& data) {
-  config.train.threads = 0;
-  const std::string all =
-      fmt::format("{} {} {} {} {} {} {}", to_json(config).dump(), data.dump(), options.stop_at,
-                  options.resume, options.resume_or_start, version(), git_id());
-  processes.require_same(fnv1a(all), "config, flags, data or program");
-}
 
 bool due(std::int64_t step, std::int64_t interval, std::int64_t steps) {
   return step == steps || (interval > 0 && step % interval == 0);
@@ -156,68 +70,7 @@ void seed_dropout(std::int64_t seed, std::int64_t step, std::int64_t slice) {
                                  static_cast<std::uint32_t>(RandomStream::dropout)})[0]);
 }
 
-class Trainer {
- public:
-  Trainer(const Config& config, const TrainOptions& options, Processes& processes,
-          std::unique_ptr<Task> task, std::shared_ptr<Model> model, const RunLock* lock = nullptr)
-      : config_(config),
-        folder_(options.folder),
-        lock_(lock),
-        stop_at_(options.stop_at),
-        processes_(processes),
-        task_(std::move(task)),
-        model_(std::move(model)),
-        device_(model_->device()),
-        optimizer_(config.train, *model_) {
-    if (processes.is_first()) log_.emplace(options.folder, options.quiet);
-  }
-
-  void load_newest_checkpoint();
-  void share_state();
-  ScoreValues landing_begin() const;
-  TrainOutcome run();
-  /// Of the last step that is done; for other threads too.
-  std::int64_t step() const { return step_done_; }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  void say(const std::string& line);
-  void say_what_runs();
-  bool asked_to_stop();
-  torch::Tensor loss_of(const Batch& batch);
-  double accumulate_gradients();
-  void take_step();
-  std::string first_not_finite();
-  std::string first_weight_not_finite() const;
-  [[noreturn]] void fail(const std::string& what) const;
-  void report_step(double loss, double norm, double learning_rate);
-  void validate();
-  void save();
-  double seconds() const;
-
-  const Config& config_;
-  std::filesystem::path folder_;
-  const RunLock* lock_;  // of the first process, whose folder it is
-  std::int64_t stop_at_;
-  Processes& processes_;
-  std::unique_ptr<Task> task_;
-  std::shared_ptr<Model> model_;
-  torch::Device device_;  // the model's
-  Optimizer optimizer_;
-  std::optional<RunLog> log_;           // of the first process, which alone
-  std::optional<MetricsFile> metrics_;  // writes the run folder
-  TrainerState state_;
-  std::atomic<std::int64_t> step_done_ = 0;  // state_.step
-  std::int64_t saved_step_ = -1;
-  bool said_what_runs_ = false;
-  StopSignals signals_;
-  int signal_ = 0;                   // that any process has received
-  bool validation_missing_ = false;  // of the last step: a signal ended it
-  Clock::time_point started_;
-  std::int64_t tokens_ = 0;       // since the last line of metrics
-  double seconds_at_line_ = 0.0;  // training time then
-};
+}  // namespace
 
 void Trainer::load_newest_checkpoint() {
   const auto steps = checkpoint_steps(folder_);
@@ -514,135 +367,6 @@ TrainOutcome Trainer::run() {
                   state_.step, seconds(), checkpoint_folder(folder_, state_.step).string()));
   processes_.meet();  // the others wait for the first one's last validation and checkpoint
   return {state_.step, finished, finished ? 0 : signal_, seconds()};
-}
-
-/// The run that the folder holds, or a new one; this process has its lock.
-Run begin_run(const Config& config, const TrainOptions& options, bool go_on, const Task& task,
-              const Model& model, int processes) {
-  for (const char* part : {"", "checkpoints", "evals"}) sweep_temporaries(options.folder / part);
-  if (!go_on) {
-    return create_run(options.folder, config,
-                      {.name = run_name(options.folder),
-                       .parameters = count_parameters(model),
-                       .processes = processes,
-                       .data = task.data(),
-                       .warnings = task.warnings()});
-  }
-  Run run = open_run(options.folder);
-  for (const char* part : {"checkpoints", "evals"}) {
-    std::filesystem::create_directories(options.folder / part);
-  }
-  require_same_run(run, config);
-  require_same_processes(run, processes);
-  require_same_data(run, task.data());
-  if (is_at_step_zero(run)) run.record["data"] = task.data();
-  return run;
-}
-
-std::string failure_text() {
-  const std::string what = describe_current_exception();
-  return memory_ran_out() ? fmt::format("{}; {}", what, kLessMemory) : what;
-}
-
-/// Of an error that the run folder tells of.
-struct NotedFailure : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-void note_failure(const std::filesystem::path& folder, std::int64_t step,
-                  const std::string& reason) {
-  try {
-    append_to_log(folder, "failed: " + reason);
-    write_status(folder, {.state = RunStatus::State::failed, .step = step, .reason = reason});
-  } catch (const std::exception&) {  // the folder is gone, or the disk full: `reason` says it
-  }
-}
-
-/// Trains, and says in the folder how that ended.
-TrainOutcome run_noting_end(Trainer& trainer, Processes& processes,
-                            const std::filesystem::path& folder) {
-  using State = RunStatus::State;
-  struct WhileTheTrainerLives {
-    Processes& processes;
-    ~WhileTheTrainerLives() { processes.before_lost({}); }
-  } const told{processes};
-  processes.before_lost([&trainer, folder](const std::string& reason) {
-    note_failure(folder, trainer.step(), reason);
-  });
-  try {
-    write_status(folder, {.state = State::running, .step = trainer.step()});
-    const TrainOutcome outcome = trainer.run();
-    const std::string reason =
-        outcome.signal == 0 ? "" : fmt::format("signal {}", strsignal(outcome.signal));
-    write_status(folder, {.state = outcome.finished ? State::finished : State::stopped,
-                          .step = outcome.step,
-                          .reason = reason});
-    return outcome;
-  } catch (const std::exception&) {
-    const std::string reason = failure_text();
-    note_failure(folder, trainer.step(), reason);
-    throw NotedFailure(reason);
-  }
-}
-
-/// Several processes cannot have one numbered device.
-torch::Device device_of(const Config& config, Processes& processes) {
-  const std::string& name = config.train.device;
-  if (processes.size() > 1 && name.starts_with("cuda:")) {
-    throw std::runtime_error(
-        fmt::format("train.device = \"{}\" is one device for {} processes: \"cuda\" gives each the "
-                    "one of its LOCAL_RANK",
-                    name, processes.size()));
-  }
-  const torch::Device device =
-      find_device("train.device", name, name == "cuda" ? processes.local_rank() : 0);
-  processes.use_device(device);
-  return device;
-}
-
-/// `is_ours`: whether what meets this process is a matter of the run that the folder holds.
-TrainOutcome train_in(Processes& processes, const Config& config, const TrainOptions& options,
-                      bool& is_ours) {
-  const torch::Device device = device_of(config, processes);
-  Config shared = config;
-  shared.train.accumulation *= processes.size();
-  auto task = make_task(shared);  // before there is a folder: it may refuse the model
-  if (device.is_cpu()) require_memory(config);
-  auto model = make_model(config.model, static_cast<std::uint64_t>(config.train.seed));
-  model->to(device);
-  require_same_in_all(processes, config, options, task->data());
-  if (!processes.is_first()) {
-    return Trainer(config, options, processes, std::move(task), std::move(model)).run();
-  }
-  if (options.resume) open_run(options.folder);  // says what is wrong with what is no run
-  const RunLock lock(options.folder);            // before anything of it is written
-  const bool go_on = options.resume || (options.resume_or_start && holds_run(options.folder));
-  Run run = begin_run(config, options, go_on, *task, *model, processes.size());
-  is_ours = true;
-  Trainer trainer(config, options, processes, std::move(task), std::move(model), &lock);
-  if (go_on) {
-    trainer.load_newest_checkpoint();
-    update_run(run, config, processes.size());
-  }
-  return run_noting_end(trainer, processes, options.folder);
-}
-
-}  // namespace
-
-TrainOutcome train(const Config& config, const TrainOptions& options) {
-  if (config.train.threads > 0) at::set_num_threads(static_cast<int>(config.train.threads));
-  bool is_ours = options.resume || options.resume_or_start;
-  std::optional<Processes> processes;
-  try {
-    processes.emplace();
-    return train_in(*processes, config, options, is_ours);
-  } catch (const NotedFailure&) {
-    throw;
-  } catch (const std::exception&) {
-    const std::string reason = failure_text();
-    if (is_ours && (!processes || processes->is_first())) note_refusal(options.folder, reason);
-    throw std::runtime_error(reason);
-  }
 }
 
 }  // namespace ssa

@@ -1,4 +1,4 @@
-// The training loop: task and model in, run folder out.
+// Training: config in, run folder out.
 #pragma once
 
 #include <cstdint>
