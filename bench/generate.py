@@ -118,7 +118,11 @@ def main() -> int:
         batch = times(own, one) if one in speeds else ""
         print(f"| {way} | {statistics.median(own):.1f} | {times(own, PEER)} | {batch} |")
     if options.out:
-        write_text(options.out, json.dumps({"threads": options.threads, "precision": options.precision, "results": speeds}, indent=1) + "\n")
+        write_text(
+            options.out,
+            json.dumps({"threads": options.threads, "precision": options.precision, "results": speeds}, indent=1)
+            + "\n",
+        )
     return 0
 
 
