@@ -38,15 +38,15 @@ _NARROW = {  # bfloat16, float16: products on tensor cores
     128: Blocks(
         forward=Config(64, 64, 8, 2),
         rows=Config(32, 64, 8, 1),
-        query=Config(64, 32, 4, 1),
-        key=Config(32, 32, 8, 1),
+        query=Config(32, 32, 4, 1),
+        key=Config(32, 32, 4, 1),
         bias=Config(32, 32, 4, 1),
     ),
     256: Blocks(
         forward=Config(64, 32, 8, 1),
-        rows=Config(16, 32, 8, 1),
-        query=Config(32, 32, 8, 1),
-        key=Config(32, 32, 8, 1),
+        rows=Config(16, 32, 4, 1),
+        query=Config(16, 32, 4, 1),
+        key=Config(16, 16, 4, 1),
         bias=Config(16, 32, 8, 1),
     ),
 }
@@ -55,7 +55,7 @@ _FLOAT32 = {
         forward=Config(32, 32, 4, 1),
         rows=Config(32, 32, 4, 1),
         query=Config(16, 32, 4, 1),
-        key=Config(32, 16, 4, 1),
+        key=Config(16, 16, 4, 1),
         bias=Config(16, 16, 4, 1),
     ),
     128: Blocks(
@@ -68,8 +68,8 @@ _FLOAT32 = {
     256: Blocks(
         forward=Config(32, 16, 8, 1),
         rows=Config(16, 16, 8, 1),
-        query=Config(16, 16, 8, 1),
-        key=Config(16, 16, 8, 1),
+        query=Config(16, 16, 4, 1),
+        key=Config(16, 16, 4, 1),
         bias=Config(16, 16, 8, 1),
     ),
 }
