@@ -17,10 +17,11 @@ namespace {
 constexpr const char* kEndOfText = "<|endoftext|>";
 
 Pipeline read_pipeline(const JsonNode& root) {
-  if (root.find("version").is_null() && root.find("model").is_null()) {
+  // A vocabulary may have words that are called as fields are: GPT-2's has "version" and "model".
+  if (!root.find("model").value().is_object()) {
     root.refuse(
-        "is no tokenizer.json (\"version\" and \"model\" are missing); a vocab.json needs its "
-        "merges.txt beside it (--merges, task.merges)");
+        "is no tokenizer.json (\"model\" is no object in it); a vocab.json needs its merges.txt "
+        "beside it (--merges, task.merges)");
   }
   root.allow_only({"version", "truncation", "padding", "added_tokens", "normalizer",
                    "pre_tokenizer", "post_processor", "decoder", "model"});
