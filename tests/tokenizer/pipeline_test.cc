@@ -185,8 +185,8 @@ TEST_F(PipelineTest, AVocabularyAloneIsToldFromATokenizer) {
     } catch (const std::runtime_error& error) {
       EXPECT_EQ(error.what(),
                 file.string() +
-                    ": is no tokenizer.json (\"model\" is no object in it); a vocab.json needs its "
-                    "merges.txt beside it (--merges, task.merges)");
+                    ": is no tokenizer.json (it has no \"version\" and \"model\" of one); a "
+                    "vocab.json needs its merges.txt beside it (--merges, task.merges)");
     }
   }
 }
