@@ -21,10 +21,11 @@ namespace {
 /// that lies beside a corpus is not to be run), and one line where a package is missing.
 /// Python 3.11's -P does the first, but other versions have no such flag.
 constexpr const char* kStart = R"(
-import importlib, sys
+import sys  # built in; an importlib.py could lie beside the corpus too
+sys.path[:] = [place for place in sys.path if place]
+import importlib
 module, command, needs = sys.argv[1:4]
 del sys.argv[1:4]
-sys.path[:] = [place for place in sys.path if place]
 try:
     main = importlib.import_module(module).main
 except ImportError as error:

@@ -17,9 +17,14 @@ namespace {
 constexpr const char* kEndOfText = "<|endoftext|>";
 
 Pipeline read_pipeline(const JsonNode& root) {
-  if (root.find("version").is_null() && root.find("model").is_null()) {
+  // A vocabulary may have words that are called as fields are: GPT-2's has "version" and "model".
+  const auto none_or_id = [&](std::string_view field) {
+    const JsonNode node = root.find(field);
+    return node.is_null() || node.value().is_number();
+  };
+  if (none_or_id("version") && none_or_id("model")) {
     root.refuse(
-        "is no tokenizer.json (\"version\" and \"model\" are missing); a vocab.json needs its "
+        "is no tokenizer.json (it has no \"version\" and \"model\" of one); a vocab.json needs its "
         "merges.txt beside it (--merges, task.merges)");
   }
   root.allow_only({"version", "truncation", "padding", "added_tokens", "normalizer",

@@ -59,7 +59,7 @@ def test_pipes_are_not_waited_for(ssa, tiny, arguments, message):
 def test_python_modules_beside_the_text_are_not_run(ssa, monkeypatch):
     """`python -m` would look for tokenizers in the working directory first."""
     monkeypatch.setenv("SSA_PYTHON", sys.executable)
-    for module in ("tokenizers", "ssa_attention", "argparse"):
+    for module in ("tokenizers", "ssa_attention", "argparse", "importlib"):
         (ssa.folder / f"{module}.py").write_text("raise SystemExit('ssa: run from the working directory')")
     (ssa.folder / "text.txt").write_text("a bird sees a fish .\n" * 30)
     ssa("tokenizer", "train", "text.txt", "--vocabulary", 300, "-o", "t.json")

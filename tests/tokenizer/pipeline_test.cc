@@ -174,15 +174,20 @@ TEST_F(PipelineTest, WithoutDecoderTokensStandBetweenSpaces) {
 }
 
 TEST_F(PipelineTest, AVocabularyAloneIsToldFromATokenizer) {
-  const fs::path file = write("vocab.json", small_tokenizer()["model"]["vocab"].dump());
-  try {
-    Pipeline::read(file);
-    FAIL();
-  } catch (const std::runtime_error& error) {
-    EXPECT_EQ(error.what(),
-              file.string() +
-                  ": is no tokenizer.json (\"version\" and \"model\" are missing); a vocab.json "
-                  "needs its merges.txt beside it (--merges, task.merges)");
+  Json vocab = small_tokenizer()["model"]["vocab"];
+  const Json words = {{"version", 300}, {"model", 301}};
+  for (const Json& more : {Json::object(), words}) {
+    vocab.update(more);
+    const fs::path file = write("vocab.json", vocab.dump());
+    try {
+      Pipeline::read(file);
+      FAIL();
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(error.what(),
+                file.string() +
+                    ": is no tokenizer.json (it has no \"version\" and \"model\" of one); a "
+                    "vocab.json needs its merges.txt beside it (--merges, task.merges)");
+    }
   }
 }
 
