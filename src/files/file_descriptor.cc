@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +26,24 @@ void throw_system_error(const fs::path& file, std::string_view what) {
       fmt::format("{}: cannot be {}: {}", file.string(), what, std::strerror(error)));
 }
 
+namespace {
+
+constexpr int kWaitForWriter = 5000;  // milliseconds
+
+/// A named pipe that nobody has opened for writing yet would look empty.
+void require_writer(const FileDescriptor& pipe, const fs::path& file) {
+  pollfd asked = {pipe.number(), POLLIN, 0};
+  if (::poll(&asked, 1, kWaitForWriter) != 0) return;
+  char byte = 0;
+  // Without data: 0 where nobody writes, an error where somebody may yet.
+  if (::read(pipe.number(), &byte, 1) == 0) {
+    throw std::runtime_error(fmt::format("{}: is a pipe that no process writes to (waited {} s)",
+                                         file.string(), kWaitForWriter / 1000));
+  }
+}
+
+}  // namespace
+
 FileDescriptor open_to_read(const fs::path& file, Pipes pipes) {
   FileDescriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!opened) {
@@ -43,6 +62,7 @@ FileDescriptor open_to_read(const fs::path& file, Pipes pipes) {
   if (!S_ISREG(facts.st_mode) && !(stream && pipes == Pipes::read)) {
     throw std::runtime_error(fmt::format("{}: is a pipe or device, not a file", file.string()));
   }
+  if (S_ISFIFO(facts.st_mode)) require_writer(opened, file);
   const int flags = ::fcntl(opened.number(), F_GETFL);
   if (flags < 0 || ::fcntl(opened.number(), F_SETFL, flags & ~O_NONBLOCK) < 0) {
     throw_system_error(file, "read");

@@ -34,8 +34,8 @@ class FileDescriptor {
 /// Whether a pipe may stand where a file is read: only what is read once and in order may.
 enum class Pipes { refused, read };
 
-/// Opens a file for reading. Never waits for a pipe's writer: one that nobody writes to is empty.
-/// Throws std::runtime_error naming the file and the system's reason, or what it is instead.
+/// Opens a file for reading. A pipe whose writer does not come within 5 seconds is an error. Throws
+/// std::runtime_error naming the file and the system's reason, or what it is instead.
 FileDescriptor open_to_read(const std::filesystem::path& file, Pipes pipes = Pipes::refused);
 
 /// Fills the front of the memory; how much is less than `size` only at the end. Throws naming

@@ -1,11 +1,14 @@
 #include "files/lines.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "temporary_folder.h"
@@ -61,6 +64,22 @@ TEST_F(Lines, TextIsUtf8) {
     FAIL();
   } catch (const std::runtime_error& error) {
     EXPECT_EQ(error.what(), file_ + ": byte 3 (0xff) is not valid UTF-8");
+  }
+}
+
+TEST_F(Lines, APipeIsReadWhenItsWriterComesAndRefusedWithout) {
+  ASSERT_EQ(mkfifo(file_.c_str(), 0600), 0);
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    write("late\n");
+  });
+  EXPECT_EQ(lines(), std::vector<std::string>{"late"});
+  writer.join();
+  try {
+    lines();
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(error.what(), file_ + ": is a pipe that no process writes to (waited 5 s)");
   }
 }
 
