@@ -55,7 +55,7 @@ _FLOAT32 = {
         forward=Config(32, 32, 4, 1),
         rows=Config(32, 32, 4, 1),
         query=Config(16, 32, 4, 1),
-        key=Config(16, 16, 4, 1),
+        key=Config(16, 16, 8, 1),
         bias=Config(16, 16, 4, 1),
     ),
     128: Blocks(
