@@ -74,7 +74,6 @@ class GrowingText {
 
   bool ended() const { return ended_; }
   const GeneratedText& text() const { return text_; }
-  std::int64_t length() const { return std::ssize(tokens_); }
   /// Null without.
   KeyValueCache* cache() { return cache_ ? &*cache_ : nullptr; }
   /// Those that the next pass must read.
@@ -84,6 +83,10 @@ class GrowingText {
 
   /// logits: (vocabulary), of what follows the last token.
   void go_on(const torch::Tensor& logits) {
+    if (!torch::isfinite(logits).all().item<bool>()) {
+      throw std::runtime_error(
+          fmt::format("the model's logits after {} tokens are not finite", tokens_.size()));
+    }
     const TokenId id = sample_token(logits, options_.sampling, prompt_number_, text_.tokens++);
     if (id == options_.end) return end(Ending::end_token);
     tokens_.push_back(id);
@@ -200,10 +203,6 @@ std::vector<GeneratedText> generate(
   while (std::erase_if(growing, [](const GrowingText* text) { return text->ended(); }),
          !growing.empty()) {
     const torch::Tensor logits = next_logits(model, growing).narrow(1, 0, ids);
-    if (!torch::isfinite(logits).all().item<bool>()) {
-      throw std::runtime_error(fmt::format("the model's logits after {} tokens are not finite",
-                                           growing.front()->length()));
-    }
     for (std::size_t i = 0; i < growing.size(); ++i) {
       growing[i]->go_on(logits[static_cast<std::int64_t>(i)]);
     }

@@ -37,6 +37,8 @@ class WidenedProduct : public torch::autograd::Function<WidenedProduct> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    TORCH_CHECK(!torch::GradMode::is_enabled(),
+                "product: no second derivative in bfloat16 (float32 has one)");
     const variable_list saved = context->get_saved_variables();
     const torch::Tensor gradient = wide(gradients[0]);
     const auto of = [&](std::size_t input, const char* name, const auto& compute) {

@@ -70,6 +70,12 @@ TEST(WidenedProduct, GivesGradientsOnlyWhereTheyAreAskedFor) {
   EXPECT_FALSE(weight.grad().defined());
 }
 
+TEST(WidenedProduct, RefusesSecondDerivatives) {
+  const auto rows = torch::randn({4, 3}).requires_grad_(), weight = torch::randn({3, 2});
+  const auto sum = widened_product(rows, weight).sum();
+  EXPECT_THROW(torch::autograd::grad({sum}, {rows}, {}, true, /*create_graph=*/true), c10::Error);
+}
+
 // Whichever of the two ways this CPU takes.
 TEST(Product, IsOfBfloat16UnderAutocastOnly) {
   torch::manual_seed(2);

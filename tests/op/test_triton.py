@@ -93,7 +93,7 @@ def test_the_block_sizes_that_ship(dtype, monkeypatch):
     check_problems([Problem(3, heads=1, rows=70, dim=24)], TRITON, causal=True)
 
 
-def features(rows, columns, heads=2):
+def features(rows, columns, heads):
     generator = torch.Generator().manual_seed(3)
     return {
         "mask": torch.rand(heads, rows, columns, generator=generator) < 0.8,
@@ -101,18 +101,27 @@ def features(rows, columns, heads=2):
         "key_lengths": torch.tensor([columns // 2, columns]),
         "causal": True,
         "window": 60,
-        "alibi_slopes": torch.tensor([0.1, -0.01]),
+        "alibi_slopes": torch.tensor([0.1, -0.01, 0.05, 0.02])[:heads],
         "scale": 0.7,
     }
 
 
 @pytest.mark.parametrize(
-    "score, rows, columns", [*((score, 30, 100) for score in SCORES), ("ssa", 90, 40), ("ssmax", 90, 40)]
+    "score, rows, columns, heads",
+    [*((score, 30, 100, 2) for score in SCORES), ("ssa", 90, 40, 4), ("ssmax", 90, 40, 4)],
 )
-def test_every_score_with_every_feature(score, rows, columns):
+def test_every_score_with_every_feature(score, rows, columns, heads):
     """More columns than rows, and rows that see no key."""
-    shape = {"batch": 2, "heads": 2, "kv_heads": 1, "rows": rows, "columns": columns, "dim": 13, "v_dim": 21}
-    check_problems([Problem(5, **shape, score=score)], TRITON, **features(rows, columns))
+    shape = {
+        "batch": 2,
+        "heads": heads,
+        "kv_heads": heads // 2,
+        "rows": rows,
+        "columns": columns,
+        "dim": 13,
+        "v_dim": 21,
+    }
+    check_problems([Problem(5, **shape, score=score)], TRITON, **features(rows, columns, heads))
 
 
 @pytest.mark.parametrize("dim, v_dim", [(1, 1), (65, 16), (16, 256), (256, 3)])
