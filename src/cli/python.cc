@@ -44,8 +44,21 @@ std::string choose_python() {
   return python;
 }
 
+/// An empty entry of PYTHONPATH is the working directory, which kStart could not take out again.
+void drop_working_directory() {
+  const char* given = std::getenv("PYTHONPATH");
+  if (given == nullptr) return;
+  std::string kept;
+  for (const std::string& place : CLI::detail::split(given, ':')) {
+    if (place.empty() || place == "." || place == "./") continue;
+    kept += (kept.empty() ? "" : ":") + place;
+  }
+  setenv("PYTHONPATH", kept.c_str(), 1);
+}
+
 [[noreturn]] void become_python(const PythonCommand& work, const std::vector<std::string>& given) {
   const std::string python = choose_python();
+  drop_working_directory();
   std::vector<std::string> command = {python, "-c", kStart, work.module, work.command, work.needs};
   command.insert(command.end(), given.begin(), given.end());
   std::vector<char*> words;

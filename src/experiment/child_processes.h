@@ -5,9 +5,11 @@
 #include <sys/types.h>
 
 #include <filesystem>
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
+
+#include "files/file_descriptor.h"
 
 namespace ssa {
 
@@ -20,22 +22,30 @@ class ChildProcesses {
   ChildProcesses(const ChildProcesses&) = delete;
   ChildProcesses& operator=(const ChildProcesses&) = delete;
 
-  /// Starts arguments[0] with OMP_NUM_THREADS = threads; its output is appended to `log`. The child
-  /// has a process group of its own, so that Ctrl-C reaches it once, through us, and it is told to
-  /// stop (SIGTERM) should this process die. Throws std::runtime_error if there is no process.
+  /// Starts arguments[0] with OMP_NUM_THREADS = threads; its output is appended to `log`, what
+  /// it says on standard error when it ends. The child has a process group of its own, so that
+  /// Ctrl-C reaches it once, through us, and it is told to stop (SIGTERM) should this process die.
+  /// Throws std::runtime_error if there is no process.
   pid_t start(const std::vector<std::string>& arguments, const std::filesystem::path& log,
               std::int64_t threads);
 
   struct Event {
     pid_t pid = 0;  ///< the child that ended, with its wait status
     int status = 0;
-    int signal = 0;  ///< or the signal that was passed on to all children
+    std::string last_error = {};  ///< its last line on standard error, also where the disk is full
+    int signal = 0;               ///< or the signal that was passed on to all children
   };
   /// Waits for the next event.
   Event wait();
 
  private:
-  std::set<pid_t> running_;
+  struct Child {
+    std::filesystem::path log;
+    FileDescriptor errors;  ///< in memory
+  };
+  static std::string end_log(const Child& child);
+
+  std::map<pid_t, Child> running_;
   sigset_t awaited_;
   sigset_t mask_before_;
 };

@@ -44,7 +44,8 @@ double try_cell(const Cell& cell, const CellRunner& runner, const fs::path& fold
   while (event.pid == 0) event = children.wait();  // a signal, passed on
   const std::string failure = describe_failure(event.status);
   if (!failure.empty()) {
-    throw std::runtime_error(fmt::format("{}: {} (log: {})", cell.name(), failure, log.string()));
+    throw std::runtime_error(
+        fmt::format("{}: {}: {} (log: {})", cell.name(), failure, event.last_error, log.string()));
   }
   const fs::path metrics = run / "metrics.jsonl";
   return 1000 * (seconds_at(metrics, kCostSteps) - seconds_at(metrics, kCostSteps / 2)) /

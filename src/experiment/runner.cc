@@ -73,7 +73,7 @@ class ExperimentRun {
       if (event.signal != 0) {
         interrupt(event.signal);
       } else {
-        command_ended(event.pid, event.status);
+        command_ended(event);
       }
     }
   }
@@ -121,11 +121,14 @@ class ExperimentRun {
     outcome_.interrupted = signal;
   }
 
-  void command_ended(pid_t pid, int status) {
-    ActiveCell active = std::move(active_.extract(pid).mapped());
-    const std::string failure = describe_failure(status);
+  void command_ended(const ChildProcesses::Event& event) {
+    ActiveCell active = std::move(active_.extract(event.pid).mapped());
+    const std::string failure = describe_failure(event.status);
     if (!failure.empty()) {
-      if (outcome_.interrupted == 0) fail(active, failure + ": " + last_line(active.log));
+      const std::string& reason = event.last_error;
+      if (outcome_.interrupted == 0) {
+        fail(active, failure + ": " + (reason.empty() ? last_line(active.log) : reason));
+      }
       return;
     }
     const double seconds = seconds_since(active.command_begun);

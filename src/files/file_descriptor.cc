@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,6 +31,12 @@ void throw_system_error(const fs::path& file, std::string_view what) {
 namespace {
 
 constexpr int kWaitForWriter = 5000;  // milliseconds
+
+/// Whether it is one of a shell's `|` or `<(…)`, whose writer has been there.
+bool is_unnamed(const FileDescriptor& pipe) {
+  struct statfs facts {};
+  return ::fstatfs(pipe.number(), &facts) == 0 && facts.f_type == PIPEFS_MAGIC;
+}
 
 /// A named pipe that nobody has opened for writing yet would look empty.
 void require_writer(const FileDescriptor& pipe, const fs::path& file) {
@@ -62,7 +70,7 @@ FileDescriptor open_to_read(const fs::path& file, Pipes pipes) {
   if (!S_ISREG(facts.st_mode) && !(stream && pipes == Pipes::read)) {
     throw std::runtime_error(fmt::format("{}: is a pipe or device, not a file", file.string()));
   }
-  if (S_ISFIFO(facts.st_mode)) require_writer(opened, file);
+  if (S_ISFIFO(facts.st_mode) && !is_unnamed(opened)) require_writer(opened, file);
   const int flags = ::fcntl(opened.number(), F_GETFL);
   if (flags < 0 || ::fcntl(opened.number(), F_SETFL, flags & ~O_NONBLOCK) < 0) {
     throw_system_error(file, "read");

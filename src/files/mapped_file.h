@@ -3,12 +3,15 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <span>
+#include <string>
 
 namespace ssa {
 
 /// Read-only. Where the file becomes shorter while it is mapped, the system ends the process that
-/// reads what is gone (SIGBUS); the process then says first which file that was.
+/// reads what is gone (SIGBUS); the process then says first which file that was, and calls what
+/// before_shrunk() has.
 class MappedFile {
  public:
   /// Throws std::runtime_error naming the file that cannot be mapped.
@@ -22,5 +25,9 @@ class MappedFile {
  private:
   std::span<const std::byte> bytes_;
 };
+
+/// Calls `tell` with "FILE: became shorter while it was read", in a thread of its own, before that
+/// ends the process; {} = nobody is told.
+void before_shrunk(std::function<void(const std::string& reason)> tell);
 
 }  // namespace ssa

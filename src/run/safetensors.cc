@@ -114,6 +114,46 @@ Json parse_header(const std::filesystem::path& file, const std::string& text) {
   return header;
 }
 
+/// A file, read up to the end of its header.
+struct Header {
+  FileDescriptor in;
+  Json values;
+  std::uint64_t data_bytes = 0;  ///< that follow
+};
+
+Header read_header(const std::filesystem::path& file) {
+  Header out{.in = open_to_read(file), .values = {}};
+  const auto fill = [&](void* memory, std::uint64_t bytes) {
+    return read_some(out.in, memory, bytes, file.string()) == bytes;
+  };
+  const std::uint64_t file_bytes = std::filesystem::file_size(file);
+  std::uint64_t header_bytes = 0;
+  if (!fill(&header_bytes, sizeof(header_bytes))) {
+    refuse(file, fmt::format("it has {} bytes, fewer than a header", file_bytes));
+  }
+  if (header_bytes > kMaxHeaderBytes || header_bytes > file_bytes - sizeof(header_bytes)) {
+    refuse(file,
+           fmt::format("its header claims {} bytes, the file has {}", header_bytes, file_bytes));
+  }
+  std::string text(header_bytes, '\0');
+  if (!fill(text.data(), header_bytes)) refuse(file, "its header cannot be read");
+  out.values = parse_header(file, text);
+  out.data_bytes = file_bytes - sizeof(header_bytes) - header_bytes;
+  return out;
+}
+
+std::map<std::string, std::string> metadata_of(const Json& header,
+                                               const std::filesystem::path& file) {
+  std::map<std::string, std::string> metadata;
+  const Json values = header.value("__metadata__", Json::object());
+  if (!values.is_object()) refuse(file, "__metadata__ is not an object");
+  for (const auto& [key, item] : values.items()) {
+    if (!item.is_string()) refuse(file, fmt::format("__metadata__.{} is not a string", key));
+    metadata[key] = item.get<std::string>();
+  }
+  return metadata;
+}
+
 }  // namespace
 
 torch::Tensor TensorFile::find(const std::string& name) const {
@@ -156,36 +196,16 @@ void write_safetensors(const std::filesystem::path& file, const TensorFile& cont
   out.sync();
 }
 
-TensorFile read_safetensors(const std::filesystem::path& file) {
-  const FileDescriptor in = open_to_read(file);
-  const auto fill = [&](void* memory, std::uint64_t bytes) {
-    return read_some(in, memory, bytes, file.string()) == bytes;
-  };
-  const std::uint64_t file_bytes = std::filesystem::file_size(file);
-  std::uint64_t header_bytes = 0;
-  if (!fill(&header_bytes, sizeof(header_bytes))) {
-    refuse(file, fmt::format("it has {} bytes, fewer than a header", file_bytes));
-  }
-  if (header_bytes > kMaxHeaderBytes || header_bytes > file_bytes - sizeof(header_bytes)) {
-    refuse(file,
-           fmt::format("its header claims {} bytes, the file has {}", header_bytes, file_bytes));
-  }
-  std::string text(header_bytes, '\0');
-  if (!fill(text.data(), header_bytes)) refuse(file, "its header cannot be read");
-  const Json header = parse_header(file, text);
+std::map<std::string, std::string> read_safetensors_metadata(const std::filesystem::path& file) {
+  return metadata_of(read_header(file).values, file);
+}
 
-  TensorFile content;
+TensorFile read_safetensors(const std::filesystem::path& file) {
+  const Header header = read_header(file);
+  TensorFile content{.tensors = {}, .metadata = metadata_of(header.values, file)};
   std::vector<Entry> entries;
-  for (const auto& [name, value] : header.items()) {
-    if (name != "__metadata__") {
-      entries.push_back(parse_entry(file, name, value));
-      continue;
-    }
-    if (!value.is_object()) refuse(file, "__metadata__ is not an object");
-    for (const auto& [key, item] : value.items()) {
-      if (!item.is_string()) refuse(file, fmt::format("__metadata__.{} is not a string", key));
-      content.metadata[key] = item.get<std::string>();
-    }
+  for (const auto& [name, value] : header.values.items()) {
+    if (name != "__metadata__") entries.push_back(parse_entry(file, name, value));
   }
   std::ranges::stable_sort(entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
   std::uint64_t expected = 0;
@@ -196,13 +216,14 @@ TensorFile read_safetensors(const std::filesystem::path& file) {
     }
     expected = entry.end;
   }
-  const std::uint64_t data_bytes = file_bytes - sizeof(header_bytes) - header_bytes;
-  if (expected != data_bytes) {
-    refuse(file, fmt::format("its tensors take {} bytes, but it holds {}", expected, data_bytes));
+  if (expected != header.data_bytes) {
+    refuse(file,
+           fmt::format("its tensors take {} bytes, but it holds {}", expected, header.data_bytes));
   }
   for (const Entry& entry : entries) {
     torch::Tensor tensor = torch::empty(entry.shape, entry.dtype);
-    if (!fill(tensor.mutable_data_ptr(), entry.end - entry.begin)) {
+    const std::uint64_t bytes = entry.end - entry.begin;
+    if (read_some(header.in, tensor.mutable_data_ptr(), bytes, file.string()) != bytes) {
       refuse(file, fmt::format("the data of \"{}\" cannot be read", entry.name));
     }
     content.tensors.emplace_back(entry.name, tensor);

@@ -27,6 +27,9 @@ struct TensorFile {
 /// std::runtime_error naming the file, or the tensor whose type has no place in the format.
 void write_safetensors(const std::filesystem::path& file, const TensorFile& content);
 
+/// The metadata of a file alone. Throws like read_safetensors for a header that is none.
+std::map<std::string, std::string> read_safetensors_metadata(const std::filesystem::path& file);
+
 /// Reads a whole file; tensors come in the order of their data. Throws std::runtime_error naming
 /// the file and what is wrong with it: length, header, an unknown dtype, a shape or an offset that
 /// does not fit, data that overlap or that no tensor claims.

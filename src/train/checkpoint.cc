@@ -33,8 +33,6 @@ Number metadata_number(const TensorFile& content, const char* key, const fs::pat
       fmt::format("{}: its metadata has no number \"{}\"", file.string(), key));
 }
 
-constexpr const char* kIdentity = "checkpoint_id";
-
 /// Tensors "landing_begin.LAYER.NAME".
 std::string landing_name(std::size_t layer, std::string_view parameter) {
   return fmt::format("landing_begin.{}.{}", layer, parameter);
@@ -100,13 +98,13 @@ void save_checkpoint(const fs::path& run_folder, const TrainerState& state, cons
   const auto weights = model.named_weights();
   const std::string id = identity_of(weights, state.step);
   // "format": transformers refuses files that do not say so.
-  write_safetensors(folder.path() / kModelFile, {weights, {{"format", "pt"}, {kIdentity, id}}});
+  write_safetensors(folder.path() / kModelFile, {weights, {{"format", "pt"}, {kCheckpointId, id}}});
   const Json hugging_face = hugging_face_config(model.config()).config;
   if (!hugging_face.is_null()) write_json(folder.path() / "config.json", hugging_face);
   TensorFile trainer;
   trainer.metadata = {{"step", std::to_string(state.step)},
                       {"seconds", fmt::format("{}", state.seconds)},
-                      {kIdentity, id}};
+                      {kCheckpointId, id}};
   if (state.step > 0) optimizer.save(trainer);  // before the first step there is nothing to keep
   save_landing(state.landing_begin, model, trainer);
   write_safetensors(folder.path() / kTrainerFile, trainer);
@@ -114,7 +112,7 @@ void save_checkpoint(const fs::path& run_folder, const TrainerState& state, cons
 }
 
 TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, Optimizer& optimizer) {
-  const std::string id = load_weights(checkpoint, model)[kIdentity];
+  load_weights(checkpoint, model);
   const fs::path file = checkpoint / kTrainerFile;
   const TensorFile content = read_safetensors(file);
   const TrainerState state{metadata_number<std::int64_t>(content, "step", file),
@@ -123,12 +121,6 @@ TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, Optimizer
   if (fmt::format("step-{}", state.step) != checkpoint.filename()) {
     throw std::runtime_error(
         fmt::format("{}: it is of step {}, its folder is not", file.string(), state.step));
-  }
-  const auto found = content.metadata.find(kIdentity);
-  if (id != (found == content.metadata.end() ? "" : found->second)) {
-    throw std::runtime_error(
-        fmt::format("{}: is not of the checkpoint that {} beside it is of: their \"{}\" differ",
-                    file.string(), kModelFile, kIdentity));
   }
   if (state.step > 0) optimizer.load(content, state.step, file.string());
   return state;

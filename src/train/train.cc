@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "files/durable_files.h"
+#include "files/mapped_file.h"
 #include "model/device.h"
 #include "model/model.h"
 #include "run/failure.h"
@@ -72,11 +73,16 @@ TrainOutcome run_noting_end(Trainer& trainer, Processes& processes,
   using State = RunStatus::State;
   struct WhileTheTrainerLives {
     Processes& processes;
-    ~WhileTheTrainerLives() { processes.before_lost({}); }
+    ~WhileTheTrainerLives() {
+      processes.before_lost({});
+      before_shrunk({});
+    }
   } const told{processes};
-  processes.before_lost([&trainer, folder](const std::string& reason) {
+  const auto tell = [&trainer, folder](const std::string& reason) {
     note_failure(folder, trainer.step(), reason);
-  });
+  };
+  processes.before_lost(tell);
+  before_shrunk(tell);
   try {
     write_status(folder, {.state = State::running, .step = trainer.step()});
     const TrainOutcome outcome = trainer.run();

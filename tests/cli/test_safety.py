@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -64,6 +65,31 @@ def test_python_modules_beside_the_text_are_not_run(ssa, monkeypatch):
     (ssa.folder / "text.txt").write_text("a bird sees a fish .\n" * 30)
     ssa("tokenizer", "train", "text.txt", "--vocabulary", 300, "-o", "t.json")
     assert (ssa.folder / "t.json").exists()
+
+
+@pytest.mark.parametrize("places", [":/absent", "/absent:", "/absent::/absent", ":", ".:./"])
+def test_the_working_directory_is_none_of_the_places_of_pythonpath(ssa, monkeypatch, places):
+    """An empty entry is the working directory, even for what Python itself imports at its start."""
+    monkeypatch.setenv("SSA_PYTHON", sys.executable)
+    monkeypatch.setenv("PYTHONPATH", f"{os.environ.get('PYTHONPATH', '')}:{places}")
+    for module in ("tokenizers", "argparse", "usercustomize"):
+        (ssa.folder / f"{module}.py").write_text("raise SystemExit('ssa: run from the working directory')")
+    (ssa.folder / "text.txt").write_text("a bird sees a fish .\n" * 30)
+    ssa("tokenizer", "train", "text.txt", "--vocabulary", 300, "-o", "t.json")
+
+
+def test_a_pipe_that_is_empty_is_an_empty_file_at_once(ssa, babyberta_tokenizer):
+    """Of `|` and `<(…)`; a named pipe waits for its writer."""
+    babyberta_tokenizer(ssa.folder / "t.json", ["a bird sees a fish ."])
+    encode = f"'{ssa.binary}' tokenizer encode t.json"
+    for command in (f"true | {encode} /dev/stdin", f"{encode} <(true)", f"{encode} /dev/null"):
+        begun = time.monotonic()
+        done = subprocess.run(["bash", "-c", command], cwd=ssa.folder, check=False, capture_output=True)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), command
+        assert time.monotonic() - begun < 4
+    os.mkfifo(ssa.folder / "pipe")
+    error = ssa("tokenizer", "encode", "t.json", "pipe", code=1).stderr
+    assert error == "ssa: pipe: is a pipe that no process writes to (waited 5 s)\n"
 
 
 def test_without_the_python_package(ssa, monkeypatch):

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -240,6 +241,17 @@ def test_a_cell_that_fails_leaves_the_others(ssa, tiny):
     assert "4 of 8 cells are not finished" in stdout
     listed = ssa("reproduce", tiny, "--out", out, "--list").stdout
     assert "8 cells, 4 left" in listed
+
+
+def test_a_cell_that_fails_says_why_where_its_log_cannot(ssa, tiny):
+    """A limit on the size of files stands for the disk."""
+    change(tiny, "steps = 3", "steps = 100")
+    command = f"trap '' XFSZ; ulimit -f 4; exec '{ssa.binary}' reproduce tiny.toml --out out --variant every"
+    done = subprocess.run(["bash", "-c", command], cwd=ssa.folder, check=False, capture_output=True, text=True)
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1 and len(lines) == 4, done.stderr
+    for line in lines:
+        assert re.search(r": exit code 1: ssa: out/runs/\S+: cannot be written: File too large \(log: ", line), line
 
 
 def test_cells_measured_on_different_files_are_not_compared(language):

@@ -178,6 +178,9 @@ def test_two_halves_of_different_checkpoints_are_refused(ssa, tiny):
     shutil.copy(steps / "step-3/model.safetensors", steps / "step-6/model.safetensors")
     error = ssa("train", "--resume", "--out", "mixed", "--steps", 8, code=1).stderr
     assert "trainer.safetensors: is not of the checkpoint that model.safetensors beside it is of" in error
+    for command in (["eval", "mixed"], ["attention", "mixed", "--input", "1,2", "--out", "maps"]):
+        assert ssa(*command, code=1).stderr == error
+    assert ssa("attention", "mixed", "--checkpoint", 3, "--input", "1,2", "--out", "maps")
 
 
 def test_a_checkpoint_with_numbers_that_are_not_finite_is_refused(ssa, tiny):
@@ -285,4 +288,8 @@ def test_tokens_that_become_shorter_during_training_are_named(language):
     process.stdout.readline()
     os.truncate(ssa.folder / "train.bin", 0)
     error = process.communicate(timeout=60)[1]
-    assert (process.returncode, error) == (1, "ssa: train.bin: became shorter while it was read\n")
+    reason = "train.bin: became shorter while it was read"
+    assert (process.returncode, error) == (1, f"ssa: {reason}\n")
+    assert (status(ssa.folder / "run")["state"], status(ssa.folder / "run")["reason"]) == ("failed", reason)
+    assert f"failed: {reason}" in (ssa.folder / "run/log.txt").read_text()
+    assert reason in ssa("info", "run").stdout
