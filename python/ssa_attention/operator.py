@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from . import _load  # noqa: F401  (registers torch.ops.ssa)
+from .counted import counted
 
 Kernel = Literal["auto", "fused", "composed"]
 ParamValue = float | Tensor
@@ -81,7 +82,7 @@ def _resolve_params(
     if params is not None:
         if not isinstance(params, Mapping):
             if len(params) != len(names):
-                raise ValueError(f"score {score!r} has the params {names}, got {len(params)} values")
+                raise ValueError(f"score {score!r} has the params {names}, got {counted(len(params), 'value')}")
             params = dict(zip(names, params, strict=True))
         if twice := given.keys() & params.keys():
             raise ValueError(f"{', '.join(sorted(twice))} given twice: as an argument and in params")

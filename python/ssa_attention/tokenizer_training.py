@@ -21,6 +21,7 @@ require("tokenizers", "tokenizer")
 # isort: split
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from .counted import counted
 from .files import write_bytes
 
 # As in BabyBERTa's (Huebner, Sulem, Fisher, Roth 2021): a mask stands for a word and the space before it.
@@ -97,13 +98,11 @@ class TrainingText:
         """What the user should know about it."""
         notes = []
         if self.cut_words:
-            notes.append(
-                f"{self.cut_words} words longer than {LONGEST_WORD} characters were read in pieces of that length"
-            )
+            notes.append(f"read in pieces: {counted(self.cut_words, 'word')} longer than {LONGEST_WORD} characters")
         if self.left_out:
             notes.append(
-                f"{self.left_out} characters U+2585 or U+0000, which SentencePiece keeps for itself, were left out; the text "
-                "around them was read"
+                f"left out: {counted(self.left_out, 'character')} U+2585 or U+0000, which SentencePiece keeps for itself; the "
+                "text around was read"
             )
         return notes
 
@@ -212,7 +211,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     for note in notes:
         print(f"ssa tokenizer train: {note}", file=sys.stderr)
-    print(f"{output}: {tokens} tokens")
+    print(f"{output}: {counted(tokens, 'token')}")
     return 0
 
 

@@ -33,6 +33,7 @@ TASKS = {
         [
             {"sentence": "the dog sees _  on the mat. ", "option1": "cats", "option2": "water", "answer": "1"},
             {"sentence": "_ is in the water.", "option1": "the hat", "option2": "the fish", "answer": "2"},
+            {"sentence": "_\x1f sees the cats\x1c", "option1": "it", "option2": "the dog", "answer": "1"},
         ],
     ),
     "published": (  # a Winograd schema as WSC273 has it
@@ -69,6 +70,11 @@ TASKS = {
             {"context": "the dog likes the", "last": "zebra"},
             {"context": "", "last": "look"},
             {"context": "the cats are on the mat and the dog is on the", "last": "hat"},
+            # What Python counts as white space at an end, U+001C to U+001F too; U+200B is none.
+            *(
+                {"context": f"the dog is on the{end}", "last": "mat"}
+                for end in ("\x1c", " \x1d\x1e", "\x1f\x85", "\u200b")
+            ),
         ],
     ),
 }

@@ -52,7 +52,7 @@ REFUSED = [
         ValueError,
         r"parameter M .* must be one number for all heads",
     ),
-    ({"params": [1.0]}, ValueError, r"score 'ssa' has the params \['n', 'b'\], got 1 values"),
+    ({"params": [1.0]}, ValueError, r"score 'ssa' has the params \['n', 'b'\], got 1 value"),
     ({"score": "softmax", "n": 1.0}, ValueError, r"score 'softmax' has the params \[\], not n"),
     ({"n": 1.0, "params": {"n": 2.0}}, ValueError, "n given twice"),
     ({"params": {"m": 2.0}}, ValueError, r"score 'ssa' has the params \['n', 'b'\], not m"),

@@ -247,7 +247,7 @@ def test_additive_masks_exclude():
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"score_initial": [1.5]}, r"config.score_initial has 1 values, score 'ssa' has the parameters \['n', 'b'\]"),
+        ({"score_initial": [1.5]}, r"config.score_initial has 1 value, score 'ssa' has the parameters \['n', 'b'\]"),
         ({"score_initial": [0.5, 1.0]}, r"initial n must be > 1 \(softplus\), got 0.5"),
         ({"score_frozen": ["tau"]}, r"config.score_frozen names 'tau', score 'ssa' has the parameters \['n', 'b'\]"),
         ({"score_share": "model"}, 'config.score_share must be "head" or "layer", got \'model\''),

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
 from transformers.masking_utils import sdpa_mask
 
+from ..counted import counted
 from ..operator import ScoreInfo, attention, scores
 from ..score_parameters import compute_type, effective_values, initial_weights, keeping_precision, new_weight_type
 from .recognised import attention_modules, left_behind, query_heads
@@ -37,7 +38,7 @@ def _initial_of(config: PreTrainedConfig, info: ScoreInfo) -> dict[str, float]:
     if len(given) not in (0, len(info.params)):
         names = [param.name for param in info.params]
         raise ValueError(
-            f"config.score_initial has {len(given)} values, score {info.name!r} has the parameters {names}"
+            f"config.score_initial has {counted(len(given), 'value')}, score {info.name!r} has the parameters {names}"
         )
     values = dict(zip((param.name for param in info.params), given, strict=False))
     return initial_weights(info, _parametrisation(config), values)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from ..counted import counted
 from ..files import write_text
 
 
@@ -53,13 +54,15 @@ class ConversionReport:
         }
 
     def __str__(self) -> str:
-        lines = [f"softmax to {self.score}, strength {self.strength:g}, {len(self.values)} attention modules"]
+        lines = [
+            f"softmax to {self.score}, strength {self.strength:g}, {counted(len(self.values), 'attention module')}"
+        ]
         for name, pictures in self._pictures().items():
             numbers = [number for row in pictures.values() for number in row]
             lines.append(f"{name}: {_shown(min(numbers))} to {_shown(max(numbers))}")
         if self.measure:
             lines.append(
-                f"{self.measure} on {self.texts} texts of {self.tokens} tokens: "
+                f"{self.measure} on {counted(self.texts, 'text')} of {counted(self.tokens, 'token')}: "
                 f"{self.before:.6g} before, {self.after:.6g} after"
             )
         if self.logit_change is not None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from ..counted import counted
 from .evaluations import Parameters, need_parameters
 from .page import Page, table, write_built
 from .panel import template
@@ -221,9 +222,9 @@ def build(folder: Path) -> str:
     """The page of the attention.json in a folder, as one HTML text. Raises ReportError with one line."""
     maps = read_maps(folder)
     scores = ", ".join(dict.fromkeys(m.score for m in maps.maps))
-    steps = ", ".join(dict.fromkeys(f"{m.step}" for m in maps.maps))
+    steps = ", ".join(dict.fromkeys(counted(m.step, "step") for m in maps.maps))
     lead = (
-        f"Attention weights of {escape(scores)} on {escape(maps.task)} after {steps} steps, for one sequence of "
+        f"Attention weights of {escape(scores)} on {escape(maps.task)} after {steps}, for one sequence of "
         f"{count(len(maps.x), 'point')}. A row is a query: what it gives to each key, 1 in all for most scores. Point "
         "at a cell for its value. The colour scale is the same everywhere."
     )

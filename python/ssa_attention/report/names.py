@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..counted import counted
 from .evaluations import Condition, Item
 from .metrics import PLACES, STATISTICS, metric_of, place
 
@@ -57,12 +58,12 @@ def signed(value: tuple[float, ...]) -> str:
 def setting(condition: Condition | Item) -> str:
     """The value of a shift, or the item, as a row of a table says it."""
     if isinstance(condition, Item):
-        return condition.name if condition.length is None else f"{condition.text}, {condition.length} tokens"
+        return condition.name if condition.length is None else f"{condition.text}, {counted(condition.length, 'token')}"
     value = signed(condition.value)
     if condition.shift == "none":
-        return f"N(0, 1), {condition.points} points" if condition.points else "N(0, 1)"
+        return f"N(0, 1), {counted(condition.points, 'point')}" if condition.points else "N(0, 1)"
     if condition.shift == "length":
-        return f"{condition.points} points"
+        return counted(condition.points, "point")
     if condition.shift == "grid":
         return f"σₓ = {condition.value[0]:g}, σₐ = {condition.value[1]:g}"
     return f"{'x' if condition.shift == 'huge' else 'σ'} = {value}"

@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..counted import counted
 from .evaluations import (
     EVALUATIONS,
     MODEL,
@@ -389,9 +390,9 @@ def read_theorems(path: Path) -> list[dict]:
 def _loose_variant(run: Run) -> str:
     """What a run outside of an experiment is, so that runs differing in score and seed alone fall together."""
     model, train = run.config["model"], run.config["train"]
-    parts = [run.config["task"]["name"], f"{model.get('layers')} layers, width {model.get('width')}"]
+    parts = [run.config["task"]["name"], f"{counted(model.get('layers'), 'layer')}, width {model.get('width')}"]
     parts += [f"no {key}" for key in ("mlp", "norm", "residual") if model.get(key) in (False, "none")]
-    parts.append(f"{train['steps']} steps")
+    parts.append(counted(train["steps"], "step"))
     return ", ".join(parts)
 
 
