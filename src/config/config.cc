@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "config/counted.h"
 #include "config/toml.h"
 
 namespace ssa {
@@ -81,8 +82,9 @@ void check_landing(const Config& config, const std::string& origin) {
   }
   if (target.empty()) return;
   if (target.size() != info.params.size()) {
-    refuse(fmt::format("{}: train.score_landing has {} values, but {} has {} parameters", origin,
-                       target.size(), info.name, info.params.size()));
+    refuse(fmt::format("{}: train.score_landing has {}, but {} has {}", origin,
+                       counted(target.size(), "value"), info.name,
+                       counted(info.params.size(), "parameter")));
   }
   for (std::size_t i = 0; i < target.size(); ++i) {
     if (allows(info.params[i], model.parametrisation, target[i])) continue;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "config/counted.h"
+
 namespace ssa {
 namespace {
 
@@ -13,8 +15,9 @@ namespace {
 void check_score(const ModelConfig& model, const std::string& origin) {
   const ScoreInfo& score = find_score(model.score);
   if (!model.score_initial.empty() && model.score_initial.size() != score.params.size()) {
-    refuse(fmt::format("{}: model.score_initial has {} values, but {} has {} parameters", origin,
-                       model.score_initial.size(), score.name, score.params.size()));
+    refuse(fmt::format("{}: model.score_initial has {}, but {} has {}", origin,
+                       counted(model.score_initial.size(), "value"), score.name,
+                       counted(score.params.size(), "parameter")));
   }
   const std::vector<double> values = model.initial_score_values();
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -94,9 +94,9 @@ Run create_run(const fs::path& folder, const Config& config, const RunFacts& fac
            {"config", to_json(config)},
            {"data", facts.data}}};
   if (!facts.warnings.empty()) run.record["warnings"] = facts.warnings;
+  write_json(record_file(folder), run.record);  // first: without it the folder is refused
   fs::create_directory(folder / "checkpoints");
   fs::create_directory(folder / "evals");
-  write_json(record_file(folder), run.record);
   return run;
 }
 

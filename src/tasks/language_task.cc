@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "config/counted.h"
 #include "files/data_file.h"
 #include "files/file_hash.h"
 #include "model/packed_tokens.h"
@@ -173,13 +174,15 @@ std::vector<std::string> LanguageTask::notes() const {
   std::vector<std::string> out;
   for (const Source* source : {&training_, &validation_}) {
     for (std::size_t i = 0; i < source->files.size(); ++i) {
-      out.push_back(fmt::format("{}: {} documents, {} tokens", source->names[i],
-                                source->files[i].documents(), source->files[i].tokens()));
+      out.push_back(fmt::format("{}: {}, {}", source->names[i],
+                                counted(source->files[i].documents(), "document"),
+                                counted(source->files[i].tokens(), "token")));
     }
   }
   const std::int64_t batch = train_.batch * train_.accumulation;
-  out.push_back(fmt::format("one pass: {} sequences of {} tokens, {} steps of {}; documents {}",
-                            sequences(), length_, (sequences() + batch - 1) / batch, batch,
+  out.push_back(fmt::format("one pass: {} of {}, {} of {}; documents {}",
+                            counted(sequences(), "sequence"), counted(length_, "token"),
+                            counted((sequences() + batch - 1) / batch, "step"), batch,
                             name_of(config_.documents)));
   return out;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "config/counted.h"
 #include "files/data_file.h"
 #include "files/file_hash.h"
 #include "model/device.h"
@@ -173,8 +174,9 @@ std::vector<std::string> MaskedLanguageTask::notes() const {
     for (const CorpusReport& report : corpus->reports()) out.push_back(report.text(reading_));
   }
   const std::int64_t batch = train_.batch * train_.accumulation;
-  out.push_back(fmt::format("one pass: {} views of {} sentences, {} steps of {}; {} masking",
-                            views(), text_.size(), (views() + batch - 1) / batch, batch,
+  out.push_back(fmt::format("one pass: {} of {}, {} of {}; {} masking", counted(views(), "view"),
+                            counted(text_.size(), "sentence"),
+                            counted((views() + batch - 1) / batch, "step"), batch,
                             name_of(config_.masking)));
   return out;
 }

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "config/counted.h"
 #include "files/lines.h"
 #include "ssa/check.h"
 #include "text/words.h"
@@ -27,17 +28,19 @@ std::vector<TokenId> encoded(std::string_view line, const Tokenizer& tokenizer,
 }  // namespace
 
 std::string CorpusReport::text(const CorpusOptions& options) const {
-  std::string out = fmt::format("{}: {} lines, {} sentences", file.string(), lines, sentences);
+  std::string out = fmt::format("{}: {}, {}", file.string(), counted(lines, "line"),
+                                counted(sentences, "sentence"));
   std::vector<std::string> reasons;
   const auto reason = [&](std::int64_t count, const std::string& words) {
     if (count > 0) reasons.push_back(fmt::format("{} {}", count, words));
   };
   reason(blank, "blank");
-  reason(few_words, fmt::format("of fewer than {} words", options.least_words));
-  reason(many_tokens, fmt::format("of more than {} tokens", options.most_tokens));
+  reason(few_words, "of fewer than " + counted(options.least_words, "word"));
+  reason(many_tokens, "of more than " + counted(options.most_tokens, "token"));
   reason(bad, "that are not UTF-8, or have padding written in them");
   if (!reasons.empty()) out += fmt::format("; left out: {}", fmt::join(reasons, ", "));
-  if (carriage_returns > 0) out += fmt::format("; {} lines end in \\r\\n", carriage_returns);
+  if (carriage_returns > 0)
+    out += fmt::format("; \\r\\n ends {}", counted(carriage_returns, "line"));
   if (byte_order_mark) out += "; begins with a byte order mark";
   return out;
 }

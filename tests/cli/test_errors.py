@@ -40,7 +40,7 @@ FAILURE = 1
         (["train", "tiny.toml", "--learning-rate", "nan"], FAILURE, "--learning-rate: train.learning_rate = nan: expected a finite number"),
         (["train", "tiny.toml", "--mlp", "maybe"], FAILURE, '--mlp: model.mlp = "maybe": expected true or false'),
         (["train", "tiny.toml", "--score", "sofmax"], FAILURE, 'did you mean "softmax"?'),
-        (["train", "tiny.toml", "--score-initial", "1.5"], FAILURE, "model.score_initial has 1 values, but ssa has 2"),
+        (["train", "tiny.toml", "--score-initial", "1.5"], FAILURE, "model.score_initial has 1 value, but ssa has 2"),
         (["train", "tiny.toml", "--width", "17"], FAILURE, "tiny.toml: model.width = 17 is not a multiple"),
         (["train", "tiny.toml", "--points-end", "17"], FAILURE, "tiny.toml: task.points_end = 17 makes sequences of 34"),
         (["train", "tiny.toml", "--preset", "babyberta-tiny"], FAILURE, 'gives sequences of numbers, but model.input = "tokens"'),

@@ -276,7 +276,7 @@ TEST(Config, ScoresLandOnValuesThatTheyMayHave) {
   EXPECT_EQ(error_of("[train]\nscore_landing = [4.0, 0.25]"),
             "x.toml: train.score_landing and train.score_landing_steps need each other");
   EXPECT_EQ(error_of("[train]\nscore_landing = [4.0]\nscore_landing_steps = 10"),
-            "x.toml: train.score_landing has 1 values, but ssa has 2 parameters");
+            "x.toml: train.score_landing has 1 value, but ssa has 2 parameters");
   EXPECT_EQ(error_of("[train]\nscore_landing = [1.0, 0.25]\nscore_landing_steps = 10"),
             "x.toml: train.score_landing: n = 1 of ssa must be above 1");
 }
@@ -382,7 +382,7 @@ TEST(Config, ValuesThatDoNotGoTogetherAreRefused) {
 
 TEST(Config, ScoreParametersMustFitTheScore) {
   EXPECT_EQ(error_of("[model]\nscore_initial = [1.5]"),
-            "x.toml: model.score_initial has 1 values, but ssa has 2 parameters");
+            "x.toml: model.score_initial has 1 value, but ssa has 2 parameters");
   EXPECT_EQ(
       error_of("[model]\nscore_initial = [1.0, 0.8]"),
       "x.toml: model.score_initial: n = 1 of ssa must be above 1 with parametrisation softplus");

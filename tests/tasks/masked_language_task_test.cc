@@ -215,8 +215,8 @@ TEST_F(MaskedLanguageTest, SaysWhatItRead) {
   const auto notes = task("a b c\nx y\n").notes();
   ASSERT_EQ(notes.size(), 3u);
   EXPECT_TRUE(
-      notes[0].ends_with("train.txt: 2 lines, 1 sentences; left out: 1 of fewer than 3 words"));
-  EXPECT_EQ(notes[2], "one pass: 10 views of 1 sentences, 3 steps of 4; babyberta masking");
+      notes[0].ends_with("train.txt: 2 lines, 1 sentence; left out: 1 of fewer than 3 words"));
+  EXPECT_EQ(notes[2], "one pass: 10 views of 1 sentence, 3 steps of 4; babyberta masking");
   EXPECT_EQ(task("a b c\n").progress(4).at("pass"), 2);
 }
 

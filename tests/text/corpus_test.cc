@@ -58,9 +58,9 @@ TEST_F(CorpusTest, KeepsWhatIsLongAndShortEnoughAndSaysWhatItLeftOut) {
   EXPECT_EQ(corpus.reports()[0].text(options),
             first.string() +
                 ": 6 lines, 2 sentences; left out: 2 blank, 1 of fewer than 3 words, 1 of more "
-                "than 6 tokens; 1 lines end in \\r\\n; begins with a byte order mark");
+                "than 6 tokens; \\r\\n ends 1 line; begins with a byte order mark");
   EXPECT_EQ(corpus.reports()[1].text(options),
-            second.string() + ": 2 lines, 1 sentences; left out: 1 blank");
+            second.string() + ": 2 lines, 1 sentence; left out: 1 blank");
 }
 
 TEST_F(CorpusTest, NamesTheLineThatIsNotUtf8OrLeavesItOut) {

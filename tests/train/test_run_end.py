@@ -244,6 +244,14 @@ def test_a_full_disk_is_named_and_leaves_nothing_behind(ssa, tiny):
     assert "File too large" in status(ssa.folder / "run")["reason"]
 
 
+def test_a_run_that_could_not_begin_is_not_in_the_way_of_the_next(ssa, tiny):
+    begin = f"trap '' XFSZ; ulimit -f 0; exec '{ssa.binary}' train tiny.toml --out run"
+    done = subprocess.run(["bash", "-c", begin], cwd=ssa.folder, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "ssa: run/run.json: cannot be written: File too large\n")
+    assert files(ssa.folder / "run") == []
+    ssa("train", "tiny.toml", "--out", "run")
+
+
 def test_out_of_memory_says_what_lowers_it(ssa, tiny):
     error = ssa("train", "tiny.toml", "--batch", 1_000_000, "--width", 8192, code=1).stderr
     assert re.search(r"out of memory before the first step: .* take .*, a batch of 1000000 keeps at least .* are available",
