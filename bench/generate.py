@@ -5,7 +5,8 @@
 Both go on greedily from the same prompt with a key/value cache, with the same weights (softmax; SSA: the same model
 with its score), as many threads and the same --precision. Each is a process of its own that times the tokens alone,
 not its start. `ssa generate` also goes on from --batch prompts together. A round runs each once, in a new order; the
-ratio of tokens a second is taken within a round, and the median of rounds is shown with least and largest.
+ratio of tokens a second is taken within a round, and the median of rounds is shown with least and largest. "passes to
+reads" is how many passes through the model there are in the time in which torch.sum reads as many bytes as the weights have.
 """
 
 from __future__ import annotations
@@ -44,6 +45,18 @@ def hugging_face(options: argparse.Namespace) -> None:
     print(json.dumps((found.shape[1] - ids.shape[1]) / (time.perf_counter() - start)))
 
 
+def reads(options: argparse.Namespace) -> None:
+    """What a child process prints: how often a second memory hands over as many bytes as the weights have."""
+    torch.set_num_threads(options.threads)
+    weights = torch.ones(options.bytes // 4)
+    seconds = []
+    for _ in range(10):
+        start = time.perf_counter()
+        weights.sum()
+        seconds.append(time.perf_counter() - start)
+    print(json.dumps(1 / min(seconds)))
+
+
 def ours(options: argparse.Namespace, folder: Path, prompts: list) -> float:
     command = [options.ssa, "generate", folder, *prompts, "--temperature", 0, "--no-end"]
     command += ["--tokens", options.count, "--precision", options.precision]
@@ -57,8 +70,13 @@ def theirs(options: argparse.Namespace, folder: Path, ids: list[int]) -> float:
     return json.loads(run(command)[0])
 
 
-def measure(options: argparse.Namespace, folder: Path) -> dict[str, list[float]]:
-    """In `folder`: tokens and models, made first."""
+def bounds(options: argparse.Namespace, weights: int) -> float:
+    command = [sys.executable, __file__, "--one", "--bytes", weights, "--threads", options.threads]
+    return json.loads(run(command)[0])
+
+
+def measure(options: argparse.Namespace, folder: Path) -> tuple[dict[str, list[float]], int, list[float]]:
+    """In `folder`: tokens and models, made first. Tokens a second; bytes of the weights, and reads of them a second."""
     make_tokens(options, folder)
     for score in SCORES:
         train(options, folder, folder / score, score, 1)
@@ -75,11 +93,15 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, list[float]]
         together = ["--prompts", many, "--batch", options.batch]
         name = f"ssa generate, {score}, {options.batch} prompts"
         ways[name] = lambda score=score, together=together: ours(options, folder / score, together)
+    weights = (folder / "softmax/checkpoints/step-1/model.safetensors").stat().st_size
+    weights //= 2 if options.precision == "bfloat16" else 1
     speeds: dict[str, list[float]] = {way: [] for way in ways}
+    most = []
     for _ in range(options.rounds):
+        most.append(bounds(options, weights))
         for way in random.sample(list(ways), len(ways)):
             speeds[way].append(ways[way]())
-    return speeds
+    return speeds, weights, most
 
 
 def main() -> int:
@@ -94,11 +116,12 @@ def main() -> int:
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # a child process
     parser.add_argument("--model", help=argparse.SUPPRESS)
     parser.add_argument("--ids", help=argparse.SUPPRESS)
+    parser.add_argument("--bytes", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.length = 16  # of the one training step that makes a model
     require_positive(parser, options, "batch", "count", "rounds", "threads")
     if options.one:
-        hugging_face(options)
+        reads(options) if options.bytes else hugging_face(options)
         return 0
     require_files(parser, options.ssa, options.config, options.data / options.text)
     random.seed(0)
@@ -107,8 +130,11 @@ def main() -> int:
         f"torch {torch.__version__}.\n"
     )
     with tempfile.TemporaryDirectory() as folder:
-        speeds = measure(options, Path(folder))
-    print("| | tokens/s | times Hugging Face | times one prompt |\n|---|---|---|---|")
+        speeds, weights, most = measure(options, Path(folder))
+    print(
+        f"Reading: the {weights / 1e6:.0f} MB of weights {statistics.median(most):.1f} times a second, by torch.sum.\n"
+    )
+    print("| | tokens/s | times Hugging Face | times one prompt | passes to reads |\n|---|---|---|---|---|")
 
     def times(own: list[float], other: str) -> str:
         return spread([mine / peer for mine, peer in zip(own, speeds[other], strict=True)])
@@ -116,12 +142,14 @@ def main() -> int:
     for way, own in speeds.items():
         one = way.rsplit(", ", 1)[0]
         batch = times(own, one) if one in speeds else ""
-        print(f"| {way} | {statistics.median(own):.1f} | {times(own, PEER)} | {batch} |")
+        together = options.batch if batch else 1
+        share = spread([speed / together / read for speed, read in zip(own, most, strict=True)])
+        print(f"| {way} | {statistics.median(own):.1f} | {times(own, PEER)} | {batch} | {share} |")
+    facts = {"threads": options.threads, "precision": options.precision, "bytes": weights, "reads_per_second": most}
     if options.out:
         write_text(
             options.out,
-            json.dumps({"threads": options.threads, "precision": options.precision, "results": speeds}, indent=1)
-            + "\n",
+            json.dumps(facts | {"results": speeds}, indent=1) + "\n",
         )
     return 0
 

@@ -12,7 +12,8 @@ namespace ssa {
 bool cpu_has_bfloat16_products();
 
 /// rows·weight + bias: (rows, inputs), (inputs, outputs), (outputs) or undefined -> (rows,
-/// outputs). In bfloat16 on a CPU without such products: widened_product.
+/// outputs). In bfloat16 on a CPU without such products: widened_product. Of few rows on the CPU,
+/// where no gradient is wanted: ssa/few_rows.h.
 torch::Tensor product(const torch::Tensor& rows, const torch::Tensor& weight,
                       const torch::Tensor& bias = {});
 /// The same with a weight of (outputs, inputs), as embeddings are.

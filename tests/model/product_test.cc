@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <array>
+
 #include "config/config.h"
 #include "model/autocast.h"
 
@@ -93,6 +95,45 @@ TEST(Product, IsOfBfloat16UnderAutocastOnly) {
       expect_near(out, truth.narrow(0, 0, count), 2.01);  // ATen may round before the bias is added
     }
   }
+}
+
+// As generation calls it: no gradient wanted, rows and weights laid out in any way, one text or
+// some.
+TEST(Product, OfFewRowsIsTheSameForEveryNumberOfThem) {
+  torch::manual_seed(3);
+  const auto all = torch::randn({24, 16}).t();  // (16, 24), not contiguous
+  const auto weight = torch::randn({24, 30}).requires_grad_(), bias = torch::randn({30});
+  const auto table = weight.detach().t().contiguous().requires_grad_();
+  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+    const Autocast autocast(precision, torch::kCPU);
+    const bool narrow = precision == Precision::bfloat16;
+    const auto as_multiplied = [&](const torch::Tensor& values) {
+      return narrow ? rounded(values) : values.to(torch::kFloat64);
+    };
+    const torch::Tensor truth =
+        exact(as_multiplied(all), as_multiplied(weight), as_multiplied(bias)).detach();
+    const auto both = [&](const torch::Tensor& rows) {
+      return std::array{product(rows, weight, bias), product_with_table(rows, table, bias)};
+    };
+    const auto with_gradient = both(all);
+    const torch::NoGradGuard no_gradient;
+    const auto together = both(all);
+    for (std::size_t way = 0; way < 2; ++way) {
+      EXPECT_TRUE(with_gradient[way].requires_grad());
+      EXPECT_FALSE(together[way].requires_grad());
+      EXPECT_EQ(together[way].scalar_type(), narrow ? torch::kBFloat16 : torch::kFloat32);
+      expect_near(together[way], truth, narrow ? 1.01 : 0.01);
+      for (std::int64_t i = 0; i < 16; ++i) {
+        const auto alone = both(all.narrow(0, i, 1))[way];
+        EXPECT_TRUE(torch::equal(alone[0], together[way][i])) << i;
+      }
+    }
+    // A layout that the kernel does not read, and a type that it does not have.
+    expect_near(product(all, table.t(), bias), truth, narrow ? 2.01 : 0.01);
+  }
+  const torch::NoGradGuard no_gradient;
+  EXPECT_EQ(product(all.to(torch::kFloat64), weight.to(torch::kFloat64)).scalar_type(),
+            torch::kFloat64);
 }
 
 }  // namespace
