@@ -6,7 +6,8 @@ include(LibTorch)
 file(WRITE "${PROJECT_BINARY_DIR}/torch_headers.cc" "// Holds the precompiled header, nothing else.\n")
 add_library(ssa_torch_headers OBJECT "${PROJECT_BINARY_DIR}/torch_headers.cc")
 target_link_libraries(ssa_torch_headers PRIVATE ssa_libtorch)
-target_precompile_headers(ssa_torch_headers PRIVATE <torch/torch.h> <torch/library.h>)
+target_precompile_headers(ssa_torch_headers PRIVATE <torch/autograd.h> <torch/library.h>
+  <torch/nn/modules/container/modulelist.h> <torch/types.h> <torch/utils.h>)
 
 # What calls torch computes nothing itself: ATen and our kernels do. -O1 compiles it in two thirds of -O3's time (five files of
 # src/experiment as one: 29 s and 44 s of a CPU).

@@ -1,6 +1,6 @@
 #include "eval/attention_statistics.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace ssa {
 

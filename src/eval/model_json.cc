@@ -1,6 +1,6 @@
 #include "eval/model_json.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <array>
 #include <charconv>

@@ -1,6 +1,7 @@
 #include "eval/softmax_match.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "model/block.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "model/activation.h"
 #include "model/dropout_add.h"

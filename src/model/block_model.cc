@@ -1,6 +1,7 @@
 #include "model/block_model.h"
 
-#include <torch/torch.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/types.h>
 
 #include "model/hugging_face/architecture.h"
 #include "model/recompute.h"

@@ -1,7 +1,9 @@
 #include "model/cross_entropy.h"
 
 #include <ATen/autocast_mode.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 #include "model/decoder.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 

@@ -3,7 +3,8 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/version.h>
 
 #include <filesystem>
 #include <stdexcept>

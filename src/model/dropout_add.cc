@@ -1,6 +1,8 @@
 #include "model/dropout_add.h"
 
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "op/dropout.h"
 #include "op/parallel.h"

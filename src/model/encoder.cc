@@ -1,6 +1,7 @@
 #include "model/encoder.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "model/activation.h"
 #include "model/device.h"

@@ -1,6 +1,8 @@
 #include "model/gelu.h"
 
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "op/parallel.h"
 #include "ssa/gelu.h"

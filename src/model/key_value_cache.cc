@@ -1,6 +1,6 @@
 #include "model/key_value_cache.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "ssa/check.h"
 

@@ -1,6 +1,6 @@
 #include "model/language_decoder.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "model/cross_entropy.h"
 #include "model/device.h"

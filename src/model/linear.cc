@@ -1,6 +1,6 @@
 #include "model/linear.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "model/product.h"
 

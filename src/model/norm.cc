@@ -1,6 +1,6 @@
 #include "model/norm.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "ssa/check.h"
 

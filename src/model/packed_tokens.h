@@ -1,7 +1,7 @@
 // Sequences of token ids, one after another, while they are being put together.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "model/token_input.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "model/device.h"
 #include "ssa/check.h"

@@ -1,6 +1,6 @@
 #include "op/attention.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "op/call.h"
 #include "op/fields.h"

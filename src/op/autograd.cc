@@ -1,6 +1,7 @@
 // The gradient of ssa::attention: one node that calls ssa::attention_backward, which recomputes the
 // scores from query, key and lse, so that nothing of size length × length is kept.
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
 
 #include "op/call.h"
 #include "op/fields.h"

@@ -1,7 +1,7 @@
 // What ssa::attention accepts, said in terms of tensors. Paths below it check nothing again; the
 // kernels check the plain structs that they get (kernels/check_args.cc) once more, as they are an
 // interface of their own for C++ without torch.
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

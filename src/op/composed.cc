@@ -1,6 +1,6 @@
 #include "op/composed.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <limits>
 #include <utility>

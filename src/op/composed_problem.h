@@ -1,7 +1,7 @@
 // A call of ssa::attention cut into blocks of query rows, for the composed path.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <string>
 #include <vector>

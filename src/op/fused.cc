@@ -1,6 +1,6 @@
 #include "op/fused.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "op/parallel.h"
 #include "ssa/attention.h"

@@ -2,7 +2,7 @@
 // 35 times as long as an addition; operations on bits and sums are done by whole vectors.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <limits>
 

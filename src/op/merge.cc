@@ -1,6 +1,6 @@
 // Partial results over disjoint keys, merged by plain tensor operations: any device, type and order
 // of derivatives. Gradients flow through out, lse and the sink's parameters.
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <limits>
 

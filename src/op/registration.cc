@@ -1,7 +1,8 @@
 // ssa::attention for the dispatcher: schema, kernels for every device, Meta, autocast.
 // Autograd stands in autograd.cc.
 #include <ATen/autocast_mode.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <mutex>
 

@@ -1,7 +1,7 @@
 // The primitives of scores-inl.h for tensors.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace ssa {
 

@@ -5,7 +5,8 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/version.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "run/safetensors.h"
 
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "tasks/icl.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <limits>

@@ -1,7 +1,7 @@
 #include "tasks/icl_prompt.h"
 
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <charconv>
 #include <cmath>

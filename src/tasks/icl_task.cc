@@ -1,6 +1,6 @@
 #include "tasks/icl_task.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

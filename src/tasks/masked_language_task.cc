@@ -1,7 +1,7 @@
 #include "tasks/masked_language_task.h"
 
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <stdexcept>
 #include <string>

@@ -1,6 +1,6 @@
 #include "train/score_landing.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "model/softmax_limit.h"
 

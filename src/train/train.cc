@@ -1,7 +1,7 @@
 #include "train/train.h"
 
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstring>
 #include <memory>

@@ -1,6 +1,6 @@
 #include "train/update_rules.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 #include "eval/attention_statistics.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 

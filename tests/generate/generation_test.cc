@@ -1,7 +1,7 @@
 #include "generate/generation.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <array>
 #include <cmath>

@@ -1,7 +1,8 @@
 #include "model/dropout_add.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 namespace ssa {
 namespace {

@@ -1,7 +1,9 @@
 #include "model/language_decoder.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "model/autocast.h"
 #include "model/cross_entropy.h"

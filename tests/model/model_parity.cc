@@ -10,7 +10,8 @@
 // steps on that one batch; with metadata "forward" the output alone. Without inputs: the initial
 // weights by name. With metadata "checkpoint": the weights as the checkpoint of step 0 of the run
 // folder it names, and nothing in OUT.
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cstdlib>
 #include <exception>

@@ -1,7 +1,7 @@
 #include "model/score_parameters.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "model/number_decoder.h"
 

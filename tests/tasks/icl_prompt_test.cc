@@ -1,7 +1,7 @@
 #include "tasks/icl_prompt.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <stdexcept>
 #include <string>

@@ -1,7 +1,7 @@
 #include "tasks/language_task.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <fstream>
 #include <set>

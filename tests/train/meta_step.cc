@@ -3,7 +3,8 @@
 // whatever reads a value and so would wait for a device. In a library for Python, which brings the
 // shapes of operations that torch knows there alone.
 #include <torch/library.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "config/config.h"
 #include "model/autocast.h"

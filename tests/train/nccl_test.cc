@@ -1,7 +1,7 @@
 #include "train/nccl.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstring>
 #include <vector>

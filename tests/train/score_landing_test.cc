@@ -1,7 +1,7 @@
 #include "train/score_landing.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "model/softmax_limit.h"
 

@@ -1,6 +1,6 @@
 #include "model/hugging_face/names.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 
