@@ -10,20 +10,20 @@
 namespace ssa {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
+[[noreturn]] void refuse_model(const std::string& message) { throw std::invalid_argument(message); }
 
 void check_score(const ModelConfig& model, const std::string& origin) {
   const ScoreInfo& score = find_score(model.score);
   if (!model.score_initial.empty() && model.score_initial.size() != score.params.size()) {
-    refuse(fmt::format("{}: model.score_initial has {}, but {} has {}", origin,
-                       counted(model.score_initial.size(), "value"), score.name,
-                       counted(score.params.size(), "parameter")));
+    refuse_model(fmt::format("{}: model.score_initial has {}, but {} has {}", origin,
+                             counted(model.score_initial.size(), "value"), score.name,
+                             counted(score.params.size(), "parameter")));
   }
   const std::vector<double> values = model.initial_score_values();
   for (std::size_t i = 0; i < values.size(); ++i) {
     const ParamInfo& parameter = score.params[i];
     if (!allows(parameter, model.parametrisation, values[i])) {
-      refuse(fmt::format(
+      refuse_model(fmt::format(
           "{}: model.score_initial: {} = {} of {} must be above {} with parametrisation {}", origin,
           parameter.name, values[i], score.name, lower_bound(parameter, model.parametrisation),
           name_of(model.parametrisation)));
@@ -36,26 +36,26 @@ void check_score(const ModelConfig& model, const std::string& origin) {
     for (const std::string& name : *list) {
       const char* key = list == &model.score_frozen ? "score_frozen" : "score_trained";
       if (!known(name)) {
-        refuse(
+        refuse_model(
             fmt::format("{}: model.{}: {} has no parameter \"{}\"", origin, key, score.name, name));
       }
     }
   }
   if (score.family != ScoreFamily::kPhi && model.score_kernel == ScoreKernel::fused) {
-    refuse(fmt::format("{}: model.score_kernel = \"fused\": {} has no fused kernel", origin,
-                       score.name));
+    refuse_model(fmt::format("{}: model.score_kernel = \"fused\": {} has no fused kernel", origin,
+                             score.name));
   }
   if (score.family == ScoreFamily::kLinear && model.dropout > 0) {
-    refuse(fmt::format("{}: model.dropout = {}: {} has no attention weights to drop out", origin,
-                       model.dropout, score.name));
+    refuse_model(fmt::format("{}: model.dropout = {}: {} has no attention weights to drop out",
+                             origin, model.dropout, score.name));
   }
   if (score.family == ScoreFamily::kLinear) {
     if (!model.score_trained.empty()) {
-      refuse(fmt::format("{}: model.score_trained: {} of {} is fixed and cannot be trained", origin,
-                         model.score_trained.front(), score.name));
+      refuse_model(fmt::format("{}: model.score_trained: {} of {} is fixed and cannot be trained",
+                               origin, model.score_trained.front(), score.name));
     }
     if (values[0] < static_cast<double>(model.max_positions)) {
-      refuse(
+      refuse_model(
           fmt::format("{}: model.score_initial: {} = {} of {} must be at least "
                       "model.max_positions = {}",
                       origin, score.params[0].name, values[0], score.name, model.max_positions));
@@ -63,8 +63,8 @@ void check_score(const ModelConfig& model, const std::string& origin) {
   }
   for (const std::string& name : model.score_frozen) {
     if (std::ranges::find(model.score_trained, name) != model.score_trained.end()) {
-      refuse(fmt::format("{}: \"{}\" stands in model.score_frozen and in model.score_trained",
-                         origin, name));
+      refuse_model(fmt::format("{}: \"{}\" stands in model.score_frozen and in model.score_trained",
+                               origin, name));
     }
   }
 }
@@ -95,42 +95,43 @@ void check_family(const ModelConfig& model, const std::string& origin) {
   const Json all = section_to_json(model), needs = needs_of(model.family);
   for (const auto& [key, needed] : needs.items()) {
     if (all[key] == needed) continue;
-    refuse(fmt::format("{}: model.{} = {} is not built for model.family = \"{}\", which needs {}",
-                       origin, key, all[key].dump(), name_of(model.family), needed.dump()));
+    refuse_model(
+        fmt::format("{}: model.{} = {} is not built for model.family = \"{}\", which needs {}",
+                    origin, key, all[key].dump(), name_of(model.family), needed.dump()));
   }
   const bool has_table = model.family != Family::nemotron && model.family != Family::llama;
   if (model.positions == Positions::learned && !has_table) {
-    refuse(fmt::format(
+    refuse_model(fmt::format(
         "{}: model.positions = \"learned\" is not built for model.family = \"{}\", which has "
         "\"rope\" or \"none\"",
         origin, name_of(model.family)));
   }
   if (model.input == InputKind::scalar) return;
   if (model.vocabulary == 0) {
-    refuse(fmt::format(
+    refuse_model(fmt::format(
         "{}: model.input = \"tokens\" needs model.vocabulary, the number of token ids", origin));
   }
   if (model.pad_id >= model.vocabulary) {
-    refuse(fmt::format("{}: model.pad_id = {} is not below model.vocabulary = {}", origin,
-                       model.pad_id, model.vocabulary));
+    refuse_model(fmt::format("{}: model.pad_id = {} is not below model.vocabulary = {}", origin,
+                             model.pad_id, model.vocabulary));
   }
 }
 
 void check_heads(const ModelConfig& model, const std::string& origin) {
   if (model.head_width == 0 && model.width % model.heads != 0) {
-    refuse(fmt::format("{}: model.width = {} is not a multiple of model.heads = {}", origin,
-                       model.width, model.heads));
+    refuse_model(fmt::format("{}: model.width = {} is not a multiple of model.heads = {}", origin,
+                             model.width, model.heads));
   }
   if (model.heads % model.key_value_heads() != 0) {
-    refuse(fmt::format("{}: model.heads = {} is not a multiple of model.kv_heads = {}", origin,
-                       model.heads, model.kv_heads));
+    refuse_model(fmt::format("{}: model.heads = {} is not a multiple of model.kv_heads = {}",
+                             origin, model.heads, model.kv_heads));
   }
 }
 
 void check_positions(const ModelConfig& model, const std::string& origin) {
   if (model.positions == Positions::rope &&
       (model.rotary_dim() % 2 != 0 || model.rotary_dim() == 0)) {
-    refuse(fmt::format(
+    refuse_model(fmt::format(
         "{}: model.positions = \"rope\" turns pairs of dimensions, but of a head's "
         "{} = {} it would turn {} (model.rotary_share = {})",
         origin, model.head_width == 0 ? "model.width / model.heads" : "model.head_width",
@@ -138,12 +139,12 @@ void check_positions(const ModelConfig& model, const std::string& origin) {
   }
   const bool scaled = model.rotary_scaling != RotaryScaling::none;
   if (scaled && model.positions != Positions::rope) {
-    refuse(fmt::format("{}: model.rotary_scaling = \"{}\" needs model.positions = \"rope\"", origin,
-                       name_of(model.rotary_scaling)));
+    refuse_model(fmt::format("{}: model.rotary_scaling = \"{}\" needs model.positions = \"rope\"",
+                             origin, name_of(model.rotary_scaling)));
   }
   if (scaled && model.rotary_low >= model.rotary_high) {
-    refuse(fmt::format("{}: model.rotary_low = {} is not below model.rotary_high = {}", origin,
-                       model.rotary_low, model.rotary_high));
+    refuse_model(fmt::format("{}: model.rotary_low = {} is not below model.rotary_high = {}",
+                             origin, model.rotary_low, model.rotary_high));
   }
 }
 

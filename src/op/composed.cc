@@ -2,19 +2,17 @@
 
 #include <torch/types.h>
 
-#include <limits>
 #include <utility>
 
 #include "op/composed_problem.h"
 #include "op/cosformer.h"
+#include "op/hidden.h"
 #include "op/row_maps.h"
 
 namespace ssa {
 namespace {
 
 using namespace HWY_NAMESPACE;
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// Calls f(i, ∂φ/∂p_i) for each parameter of the score.
 template <class Score, class F>

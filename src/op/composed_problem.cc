@@ -1,7 +1,6 @@
 #include "op/composed_problem.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "op/dropout.h"
 #include "op/hidden.h"
@@ -15,8 +14,6 @@ using namespace HWY_NAMESPACE;
 // a block of all rows has 3.4 MB, row maps take 0.55 to 0.65 of the time, also because less of what
 // causality hides is computed. Fewer than 16 rows make slow products.
 constexpr std::int64_t kLeastRows = 16, kMostRows = 128, kBlockScores = 1 << 17;
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
 }  // namespace
 
 ComposedProblem::ComposedProblem(const AttentionCall& call)

@@ -29,7 +29,7 @@ struct Chunk {
 at::Tensor transposed(const at::Tensor& x) { return x.transpose(-2, -1); }
 
 /// By query (in groups), key and value.
-struct Gradients {
+struct CosformerGradients {
   at::Tensor query, key, value;
 };
 
@@ -46,7 +46,7 @@ class Cosformer {
 
   /// Σ_j s_ij [v_j, 1]: (batch, key heads, group, query length, dv + 1).
   at::Tensor sums() const;
-  Gradients gradients(const at::Tensor& grad_out) const;
+  CosformerGradients gradients(const at::Tensor& grad_out) const;
   /// s, 0 where hidden: (batch, key heads, group, query length, key length).
   at::Tensor scores() const;
 
@@ -84,10 +84,10 @@ class Cosformer {
   /// The gradient of a chunk's sums, from d_out and the state of the keys in front; adds to the
   /// gradients what comes from meetings inside the chunk.
   at::Tensor through_chunk(const Chunk& chunk, const at::Tensor& d_out, const at::Tensor& state,
-                           Gradients& d) const;
+                           CosformerGradients& d) const;
   /// Adds to the gradients of `count` keys: df_j = state·[v_j, 1], d[v_j, 1] = f_j·state.
   void add_keys(const at::Tensor& state, std::int64_t first, std::int64_t count,
-                Gradients& d) const;
+                CosformerGradients& d) const;
 
   const bool causal_;
   const at::Tensor m_;  ///< one number, on the device
@@ -198,7 +198,7 @@ at::Tensor Cosformer::sums() const {
 }
 
 at::Tensor Cosformer::through_chunk(const Chunk& chunk, const at::Tensor& d_out,
-                                    const at::Tensor& state, Gradients& d) const {
+                                    const at::Tensor& state, CosformerGradients& d) const {
   const std::int64_t dv = d_out.size(-1);
   const at::Tensor query = query_rows(query_, chunk);
   const at::Tensor key = key_.narrow(2, chunk.key, chunk.keys);
@@ -226,17 +226,17 @@ at::Tensor Cosformer::through_chunk(const Chunk& chunk, const at::Tensor& d_out,
 }
 
 void Cosformer::add_keys(const at::Tensor& state, std::int64_t first, std::int64_t count,
-                         Gradients& d) const {
+                         CosformerGradients& d) const {
   const at::Tensor d_features = at::matmul(value_.narrow(2, first, count), transposed(state));
   d.key.narrow(2, first, count).add_(through_features(d_features, first));
   const at::Tensor d_value = at::matmul(key_features(first, count), state);
   d.value.narrow(2, first, count).add_(d_value.narrow(-1, 0, d.value.size(3)));
 }
 
-Gradients Cosformer::gradients(const at::Tensor& grad_out) const {
+CosformerGradients Cosformer::gradients(const at::Tensor& grad_out) const {
   const at::Tensor d_out = by_group(grad_out);
-  Gradients d = {at::zeros_like(query_), at::zeros_like(key_),
-                 at::zeros_like(value_.narrow(-1, 0, d_out.size(4)))};
+  CosformerGradients d = {at::zeros_like(query_), at::zeros_like(key_),
+                          at::zeros_like(value_.narrow(-1, 0, d_out.size(4)))};
   const std::vector<Chunk> all = chunks();
   std::vector<at::Tensor> d_sums;
   // Forwards, with the state of all keys in front: de_i = state·d_i.
@@ -283,7 +283,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> cosformer_backward(
   if (query.numel() == 0 || key.numel() == 0 || dv == 0) {
     return {at::zeros_like(query), at::zeros_like(key), at::zeros_like(value)};
   }
-  const Gradients d = Cosformer(query, key, value, key_lengths, causal, m).gradients(grad_out);
+  const CosformerGradients d =
+      Cosformer(query, key, value, key_lengths, causal, m).gradients(grad_out);
   return {d.query.flatten(1, 2), d.key, d.value};
 }
 

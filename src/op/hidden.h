@@ -8,6 +8,8 @@
 
 namespace ssa {
 
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
+
 /// x (float32 or float64) becomes 0 where hidden, also where it is NaN. `hidden` is bool and
 /// broadcasts to x.
 inline at::Tensor& zero_hidden_(at::Tensor& x, const at::Tensor& hidden) {
@@ -23,8 +25,7 @@ inline at::Tensor zero_hidden(const at::Tensor& x, const at::Tensor& hidden) {
 
 /// x with −inf where hidden.
 inline at::Tensor minus_infinity_where_hidden(const at::Tensor& x, const at::Tensor& hidden) {
-  const at::Tensor floor = at::zeros(hidden.sizes(), x.options())
-                               .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
+  const at::Tensor floor = at::zeros(hidden.sizes(), x.options()).masked_fill_(hidden, -kInf);
   return zero_hidden(x, hidden).add_(floor);
 }
 

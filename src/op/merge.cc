@@ -11,20 +11,20 @@
 namespace ssa {
 namespace {
 
-constexpr const char* kOp = "ssa::merge: ";
+constexpr const char* kMerge = "ssa::merge: ";
 
 AttentionCall check_parts(at::TensorList out, at::TensorList lse, std::string_view score,
                           at::TensorList params) {
-  TORCH_CHECK_VALUE(!out.empty(), kOp, "out must have at least one tensor");
-  TORCH_CHECK_VALUE(out.size() == lse.size(), kOp, "out and lse must be equally many, got ",
+  TORCH_CHECK_VALUE(!out.empty(), kMerge, "out must have at least one tensor");
+  TORCH_CHECK_VALUE(out.size() == lse.size(), kMerge, "out and lse must be equally many, got ",
                     out.size(), " and ", lse.size());
   for (std::size_t k = 0; k < out.size(); ++k) {
-    TORCH_CHECK_VALUE(out[k].dim() == 4, kOp, "out[", k,
+    TORCH_CHECK_VALUE(out[k].dim() == 4, kMerge, "out[", k,
                       "] must have 4 dimensions (batch, heads, length, head dimension), got shape ",
                       out[k].sym_sizes());
-    TORCH_CHECK_VALUE(out[k].sym_sizes() == out[0].sym_sizes(), kOp, "out[", k, "] has shape ",
+    TORCH_CHECK_VALUE(out[k].sym_sizes() == out[0].sym_sizes(), kMerge, "out[", k, "] has shape ",
                       out[k].sym_sizes(), " but out[0] ", out[0].sym_sizes());
-    TORCH_CHECK_TYPE(out[k].scalar_type() == out[0].scalar_type(), kOp, "out[", k, "] is ",
+    TORCH_CHECK_TYPE(out[k].scalar_type() == out[0].scalar_type(), kMerge, "out[", k, "] is ",
                      out[k].scalar_type(), " but out[0] is ", out[0].scalar_type());
   }
   AttentionCall call;
@@ -32,13 +32,13 @@ AttentionCall check_parts(at::TensorList out, at::TensorList lse, std::string_vi
   call.score = score;
   call.params = params.vec();
   check_call(call);
-  TORCH_CHECK_VALUE(is_phi(call), kOp, "score \"", score,
+  TORCH_CHECK_VALUE(is_phi(call), kMerge, "score \"", score,
                     "\" has no lse, so that its results cannot be merged");
   for (std::size_t k = 0; k < lse.size(); ++k) {
     const c10::SymIntArrayRef rows = out[0].sym_sizes().slice(0, 3);
-    TORCH_CHECK_VALUE(lse[k].sym_sizes() == rows, kOp, "lse[", k, "] must have shape ", rows,
+    TORCH_CHECK_VALUE(lse[k].sym_sizes() == rows, kMerge, "lse[", k, "] must have shape ", rows,
                       ", got ", lse[k].sym_sizes());
-    TORCH_CHECK_TYPE(lse[k].scalar_type() == compute_type(call), kOp, "lse[", k, "] must be ",
+    TORCH_CHECK_TYPE(lse[k].scalar_type() == compute_type(call), kMerge, "lse[", k, "] must be ",
                      compute_type(call), " with an out of ", out[0].scalar_type(), ", got ",
                      lse[k].scalar_type());
   }

@@ -11,8 +11,6 @@
 namespace ssa {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
 /// Scores minus the largest that the row sees; -inf where hidden. A visible NaN makes its whole row
 /// NaN.
 at::Tensor shifted_scores(const ScoreRows& rows) {

@@ -20,7 +20,7 @@
 namespace ssa {
 namespace {
 
-void check_config(const Config& config) {
+void check_language_config(const Config& config) {
   const auto& [model, task, train] = config;
   SSA_CHECK(
       model.input == InputKind::tokens && model.causal && model.norm_place == NormPlace::before,
@@ -56,7 +56,7 @@ void check_tokenizer(const std::filesystem::path& prefix, const std::string& tok
 }  // namespace
 
 LanguageTask::LanguageTask(const Config& config) : config_(config.task), train_(config.train) {
-  check_config(config);
+  check_language_config(config);
   read_task_tokenizer(config);  // it fits the model
   data_["task.tokenizer"] = hash_tokenizer(config_);
   vocabulary_ = config.model.vocabulary;

@@ -47,7 +47,7 @@ Corpus read_text(const std::vector<std::filesystem::path>& files, const Tokenize
   return files.empty() ? Corpus() : Corpus::read(files, tokenizer, options);
 }
 
-void check_config(const Config& config) {
+void check_masked_config(const Config& config) {
   const auto& [model, task, train] = config;
   SSA_CHECK(model.input == InputKind::tokens && !model.causal,
             "task.name = \"mlm\" needs a model that reads token ids in both directions "
@@ -62,7 +62,7 @@ void check_config(const Config& config) {
 }
 
 std::unique_ptr<const Tokenizer> read_checked_tokenizer(const Config& config) {
-  check_config(config);
+  check_masked_config(config);
   const auto file = find_data(config.task.tokenizer, "task.tokenizer");
   SSA_CHECK(
       !is_sentence_piece(file),

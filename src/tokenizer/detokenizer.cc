@@ -16,9 +16,9 @@ namespace {
 
 using Tokens = std::vector<std::string>;
 
-constexpr std::string_view kNames[] = {"BPEDecoder", "ByteFallback", "ByteLevel",
-                                       "Fuse",       "Metaspace",    "Replace",
-                                       "Strip",      "WordPiece",    "Sequence"};
+constexpr std::string_view kDecoderNames[] = {"BPEDecoder", "ByteFallback", "ByteLevel",
+                                              "Fuse",       "Metaspace",    "Replace",
+                                              "Strip",      "WordPiece",    "Sequence"};
 constexpr std::size_t kMostStripped = 1 << 20;
 
 std::string replace_all(std::string_view text, std::string_view what, std::string_view by) {
@@ -202,8 +202,8 @@ Detokenizer::Detokenizer(const JsonNode& node) : none_(node.is_null()) { read(no
 
 void Detokenizer::read(const JsonNode& node) {
   if (node.is_null()) return;
-  const std::size_t type = node.type("decoder", kNames);
-  if (type + 1 == std::size(kNames)) {
+  const std::size_t type = node.type("decoder", kDecoderNames);
+  if (type + 1 == std::size(kDecoderNames)) {
     node.allow_only({"type", "decoders"});
     for (const JsonNode& part : node.at("decoders").elements()) read(part);
     return;
@@ -223,7 +223,7 @@ std::string Detokenizer::join(Tokens tokens) const {
 std::vector<std::string> Detokenizer::names() const {
   std::vector<std::string> names;
   for (const DetokenizerStep& step : steps_) {
-    names.emplace_back(kNames[static_cast<std::size_t>(step.kind)]);
+    names.emplace_back(kDecoderNames[static_cast<std::size_t>(step.kind)]);
   }
   return names;
 }

@@ -11,7 +11,7 @@
 namespace ssa {
 namespace {
 
-constexpr std::string_view kNames[] = {
+constexpr std::string_view kNormalizerNames[] = {
     "BertNormalizer", "ByteLevel", "Lowercase", "NFC",   "NFD",          "NFKC",    "NFKD", "Nmt",
     "Precompiled",    "Prepend",   "Replace",   "Strip", "StripAccents", "Sequence"};
 
@@ -181,8 +181,8 @@ Normalizer::Normalizer(const JsonNode& node) { read(node); }
 
 void Normalizer::read(const JsonNode& node) {
   if (node.is_null()) return;
-  const std::size_t type = node.type("normalizer", kNames);
-  if (type + 1 == std::size(kNames)) {
+  const std::size_t type = node.type("normalizer", kNormalizerNames);
+  if (type + 1 == std::size(kNormalizerNames)) {
     node.allow_only({"type", "normalizers"});
     for (const JsonNode& part : node.at("normalizers").elements()) read(part);
     return;
@@ -224,7 +224,7 @@ std::string Normalizer::apply(std::string text, bool& at_start) const {
 std::vector<std::string> Normalizer::names() const {
   std::vector<std::string> names;
   for (const NormalizerStep& step : steps_) {
-    names.emplace_back(kNames[static_cast<std::size_t>(step.kind)]);
+    names.emplace_back(kNormalizerNames[static_cast<std::size_t>(step.kind)]);
   }
   return names;
 }

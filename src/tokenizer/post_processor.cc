@@ -9,11 +9,11 @@ namespace {
 
 using Find = std::function<std::optional<TokenId>(std::string_view)>;
 
-/// In the order of kNames.
+/// In the order of kPostProcessorNames.
 enum class PostProcessorKind { bert, byte_level, roberta, sequence, template_ };
 
-constexpr std::string_view kNames[] = {"BertProcessing", "ByteLevel", "RobertaProcessing",
-                                       "Sequence", "TemplateProcessing"};
+constexpr std::string_view kPostProcessorNames[] = {
+    "BertProcessing", "ByteLevel", "RobertaProcessing", "Sequence", "TemplateProcessing"};
 
 TokenId checked(const JsonNode& token, const JsonNode& id, const JsonNode& place,
                 const Find& find) {
@@ -72,7 +72,7 @@ PostProcessor read_sequence(const JsonNode& node, const Find& find) {
 
 PostProcessor read_post_processor(const JsonNode& node, const Find& find) {
   if (node.is_null()) return {};
-  switch (static_cast<PostProcessorKind>(node.type("post-processor", kNames))) {
+  switch (static_cast<PostProcessorKind>(node.type("post-processor", kPostProcessorNames))) {
     case PostProcessorKind::template_:
       return read_template(node, find);
     case PostProcessorKind::sequence:

@@ -18,10 +18,11 @@ namespace {
 
 using Names = std::span<const std::string_view>;
 
-constexpr std::string_view kNames[] = {"BertPreTokenizer", "ByteLevel",   "CharDelimiterSplit",
-                                       "Digits",           "FixedLength", "Metaspace",
-                                       "Punctuation",      "Split",       "Whitespace",
-                                       "WhitespaceSplit",  "Sequence"};
+constexpr std::string_view kPreTokenizerNames[] = {
+    "BertPreTokenizer", "ByteLevel",   "CharDelimiterSplit",
+    "Digits",           "FixedLength", "Metaspace",
+    "Punctuation",      "Split",       "Whitespace",
+    "WhitespaceSplit",  "Sequence"};
 constexpr std::string_view kBehaviors[] = {"Removed", "Isolated", "MergedWithPrevious",
                                            "MergedWithNext", "Contiguous"};
 constexpr std::string_view kSchemes[] = {"always", "first", "never"};
@@ -329,8 +330,8 @@ PreTokenizer::PreTokenizer(const JsonNode& node) { read(node); }
 
 void PreTokenizer::read(const JsonNode& node) {
   if (node.is_null()) return;
-  const std::size_t type = node.type("pre-tokenizer", kNames);
-  if (type + 1 == std::size(kNames)) {
+  const std::size_t type = node.type("pre-tokenizer", kPreTokenizerNames);
+  if (type + 1 == std::size(kPreTokenizerNames)) {
     node.allow_only({"type", "pretokenizers"});
     for (const JsonNode& part : node.at("pretokenizers").elements()) read(part);
     return;
@@ -359,7 +360,7 @@ void PreTokenizer::split(const Piece& text, bool spell, Pieces& pieces) const {
 std::vector<std::string> PreTokenizer::names() const {
   std::vector<std::string> names;
   for (const PreTokenizerStep& step : steps_) {
-    names.emplace_back(kNames[static_cast<std::size_t>(step.kind)]);
+    names.emplace_back(kPreTokenizerNames[static_cast<std::size_t>(step.kind)]);
   }
   return names;
 }

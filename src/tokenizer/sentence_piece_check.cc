@@ -25,7 +25,7 @@ enum WireType { kVarint = 0, kEight = 1, kBytes = 2, kFour = 5 };
 
 [[noreturn]] void refuse(std::string_view what) { throw std::invalid_argument(std::string(what)); }
 
-struct Field {
+struct MessageField {
   std::uint64_t number = 0, value = 0;  ///< `value` of a number
   WireType type{};
   std::string_view bytes;
@@ -36,7 +36,7 @@ class Message {
  public:
   explicit Message(std::string_view bytes) : rest_(bytes) {}
 
-  bool next(Field& field) {
+  bool next(MessageField& field) {
     if (rest_.empty()) return false;
     const std::uint64_t tag = varint();
     field = {.number = tag >> 3, .value = 0, .type = static_cast<WireType>(tag & 7), .bytes = {}};
@@ -80,16 +80,16 @@ class Message {
   std::string_view rest_;
 };
 
-struct Piece {
+struct ModelPiece {
   std::string_view text;
   float score = 0;
   std::uint64_t type = 1;
 };
 
-Piece read_piece(std::string_view bytes) {
-  Piece piece;
+ModelPiece read_piece(std::string_view bytes) {
+  ModelPiece piece;
   Message message(bytes);
-  for (Field field; message.next(field);) {
+  for (MessageField field; message.next(field);) {
     if (field.number == kText && field.type == kBytes) piece.text = field.bytes;
     if (field.number == kType && field.type == kVarint) piece.type = field.value;
     if (field.number == kScore && field.type == kFour) {
@@ -99,7 +99,7 @@ Piece read_piece(std::string_view bytes) {
   return piece;
 }
 
-void check_piece(const Piece& piece, TokenId id) {
+void check_piece(const ModelPiece& piece, TokenId id) {
   const auto refuse_piece = [&](const char* reason) {
     refuse(fmt::format("piece {} {}", id, reason));
   };
@@ -115,7 +115,7 @@ void check_piece(const Piece& piece, TokenId id) {
 
 void check_normalizer(std::string_view bytes) {
   Message message(bytes);
-  for (Field field; message.next(field);) {
+  for (MessageField field; message.next(field);) {
     if (field.number == kCharacters && field.type == kBytes && !field.bytes.empty()) {
       CharacterMap::of_bytes(field.bytes).check();
     }
@@ -128,12 +128,12 @@ void check_sentence_piece(std::string_view model) {
   std::set<std::string_view> texts;
   TokenId unknown = 0;
   Message message(model);
-  for (Field field; message.next(field);) {
+  for (MessageField field; message.next(field);) {
     if (field.type != kBytes) continue;
     if (field.number == kNormalizer || field.number == kDenormalizer) check_normalizer(field.bytes);
     if (field.number != kPieces) continue;
     const auto id = static_cast<TokenId>(texts.size());
-    const Piece piece = read_piece(field.bytes);
+    const ModelPiece piece = read_piece(field.bytes);
     check_piece(piece, id);
     unknown += piece.type == kUnknown ? 1 : 0;
     if (!texts.insert(piece.text).second) refuse(fmt::format("piece {} is there twice", id));

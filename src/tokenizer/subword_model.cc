@@ -15,7 +15,7 @@
 namespace ssa {
 namespace {
 
-constexpr std::string_view kNames[] = {"BPE", "WordPiece", "WordLevel", "Unigram"};
+constexpr std::string_view kModelNames[] = {"BPE", "WordPiece", "WordLevel", "Unigram"};
 constexpr std::size_t kMostCharacters = 1 << 20;
 
 TokenId require(const JsonNode& token, const Vocabulary& vocabulary) {
@@ -107,7 +107,8 @@ void read_unigram(const JsonNode& node, ModelPart& part) {
 ModelPart read_model(const JsonNode& node, bool ends_in_bytes) {
   ModelPart part;
   // Files of early versions do not name the type of a BPE.
-  if (!node.find("type").is_null()) part.kind = static_cast<ModelKind>(node.type("model", kNames));
+  if (!node.find("type").is_null())
+    part.kind = static_cast<ModelKind>(node.type("model", kModelNames));
   switch (part.kind) {
     case ModelKind::byte_pairs:
       read_byte_pairs(node, ends_in_bytes, part);
@@ -125,6 +126,6 @@ ModelPart read_model(const JsonNode& node, bool ends_in_bytes) {
   return part;
 }
 
-std::string_view model_name(ModelKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
+std::string_view model_name(ModelKind kind) { return kModelNames[static_cast<std::size_t>(kind)]; }
 
 }  // namespace ssa

@@ -8,23 +8,23 @@
 namespace ssa {
 namespace {
 
-struct Range {
+struct CodePointRange {
   char32_t first, last;
 };
 
 // utf8proc 2.8 holds Unicode 15.0. What came later is listed here, so that ids do not depend on the
 // library's version: letters and numbers of 15.1 and 16.0, lower case of 16.0 and 17.0. A test
 // compares every code point with PyPI tokenizers.
-constexpr Range kLaterLetters[] = {
+constexpr CodePointRange kLaterLetters[] = {
     {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},   {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3},
     {0x10D4A, 0x10D65}, {0x10D6F, 0x10D85}, {0x10EC2, 0x10EC4}, {0x11380, 0x11389},
     {0x1138B, 0x1138B}, {0x1138E, 0x1138E}, {0x11390, 0x113B5}, {0x113B7, 0x113B7},
     {0x113D1, 0x113D1}, {0x113D3, 0x113D3}, {0x11BC0, 0x11BE0}, {0x13460, 0x143FA},
     {0x16100, 0x1611D}, {0x16D40, 0x16D6C}, {0x18CFF, 0x18CFF}, {0x1E5D0, 0x1E5ED},
     {0x1E5F0, 0x1E5F0}, {0x2EBF0, 0x2EE5D}};
-constexpr Range kLaterNumbers[] = {{0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9},
-                                   {0x16130, 0x16139}, {0x16D70, 0x16D79}, {0x1CCF0, 0x1CCF9},
-                                   {0x1E5F1, 0x1E5FA}};
+constexpr CodePointRange kLaterNumbers[] = {
+    {0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9}, {0x16130, 0x16139},
+    {0x16D70, 0x16D79}, {0x1CCF0, 0x1CCF9}, {0x1E5F1, 0x1E5FA}};
 
 struct LowerRange {
   char32_t first, last;
@@ -39,13 +39,14 @@ constexpr LowerRange kLaterLower[] = {{0x1C89, 0x1C89, 0x1C8A},    {0xA7CB, 0xA7
 constexpr char32_t kCapitalIWithDot = 0x130;
 constexpr char32_t kDotAbove = 0x307;
 
-bool is_in(char32_t code_point, const Range& range) {
+bool is_in(char32_t code_point, const CodePointRange& range) {
   return range.first <= code_point && code_point <= range.last;
 }
 
 template <std::size_t kCount>
-bool is_in(char32_t code_point, const Range (&ranges)[kCount]) {
-  return std::ranges::any_of(ranges, [&](const Range& range) { return is_in(code_point, range); });
+bool is_in(char32_t code_point, const CodePointRange (&ranges)[kCount]) {
+  return std::ranges::any_of(ranges,
+                             [&](const CodePointRange& range) { return is_in(code_point, range); });
 }
 
 CharClass look_up_class(char32_t code_point) {

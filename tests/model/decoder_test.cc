@@ -11,7 +11,7 @@
 namespace ssa {
 namespace {
 
-ModelConfig tiny(const std::string& score = "ssa") {
+ModelConfig tiny_decoder(const std::string& score = "ssa") {
   ModelConfig config;
   config.layers = 2;
   config.heads = 4;
@@ -30,12 +30,12 @@ std::map<std::string, torch::Tensor> weights_of(const ModelConfig& config, std::
 bool is_score_parameter(const std::string& name) { return name.find(".score_") != name.npos; }
 
 TEST(InitialWeights, AreTheSameForEveryScoreAndWhateverElseTheModelHas) {
-  const auto expected = weights_of(tiny("softmax"), 7);
+  const auto expected = weights_of(tiny_decoder("softmax"), 7);
   std::vector<ModelConfig> others;
-  for (const ScoreInfo& score : scores()) others.push_back(tiny(std::string(score.name)));
-  others.push_back(tiny());
+  for (const ScoreInfo& score : scores()) others.push_back(tiny_decoder(std::string(score.name)));
+  others.push_back(tiny_decoder());
   others.back().mlp = false;
-  others.push_back(tiny());
+  others.push_back(tiny_decoder());
   others.back().positions = Positions::rope;
   for (const ModelConfig& config : others) {
     std::size_t compared = 0;
@@ -50,12 +50,12 @@ TEST(InitialWeights, AreTheSameForEveryScoreAndWhateverElseTheModelHas) {
 
 TEST(InitialWeights, DependOnTheSeedAloneAndLeaveTheGlobalGeneratorAlone) {
   torch::manual_seed(1);
-  const auto first = weights_of(tiny(), 7);
+  const auto first = weights_of(tiny_decoder(), 7);
   const auto after_model = torch::rand({4});
   torch::manual_seed(1);
   EXPECT_TRUE(torch::equal(after_model, torch::rand({4})));
-  const auto again = weights_of(tiny(), 7);  // the global generator stands elsewhere now
-  const auto other = weights_of(tiny(), 8);
+  const auto again = weights_of(tiny_decoder(), 7);  // the global generator stands elsewhere now
+  const auto other = weights_of(tiny_decoder(), 8);
   for (const auto& [name, tensor] : first) {
     EXPECT_TRUE(torch::equal(tensor, again.at(name))) << name;
     if (tensor.dim() == 2) {
@@ -65,7 +65,7 @@ TEST(InitialWeights, DependOnTheSeedAloneAndLeaveTheGlobalGeneratorAlone) {
 }
 
 TEST(InitialWeights, HaveGpt2sDistributions) {
-  ModelConfig config = tiny();
+  ModelConfig config = tiny_decoder();
   config.width = 128;
   config.layers = 3;
   config.max_positions = 512;
@@ -93,9 +93,9 @@ TEST(InitialWeights, HaveGpt2sDistributions) {
 }
 
 TEST(InitialWeights, WithoutResidualTheProjectionsAreNotScaledDown) {
-  ModelConfig config = tiny();
+  ModelConfig config = tiny_decoder();
   config.residual = false;
-  const auto plain = weights_of(config, 7), scaled = weights_of(tiny(), 7);
+  const auto plain = weights_of(config, 7), scaled = weights_of(tiny_decoder(), 7);
   for (const char* name : {"h.0.attn.c_proj.weight", "h.1.mlp.c_proj.weight"}) {
     EXPECT_TRUE(torch::allclose(plain.at(name) / std::sqrt(2.0 * 2), scaled.at(name), 1e-6, 0));
   }
@@ -103,7 +103,7 @@ TEST(InitialWeights, WithoutResidualTheProjectionsAreNotScaledDown) {
 
 TEST(Decoder, LaterTokensDoNotReachEarlierOutputs) {
   for (const char* positions : {"learned", "rope", "none"}) {
-    ModelConfig config = tiny();
+    ModelConfig config = tiny_decoder();
     config.positions = choice_named<Positions>("positions", positions);
     const auto model = make_model(config, 1);
     auto inputs = torch::randn({2, 9, 1});
@@ -119,7 +119,7 @@ TEST(Decoder, LaterTokensDoNotReachEarlierOutputs) {
 TEST(Decoder, ReadsPositionsOnlyWhereItHasThem) {
   // One attention layer without positions sees a set: permuting the past changes nothing.
   for (const char* positions : {"learned", "rope", "none"}) {
-    ModelConfig config = tiny();
+    ModelConfig config = tiny_decoder();
     config.layers = 1;
     config.positions = choice_named<Positions>("positions", positions);
     config.init_std = 0.5;
@@ -138,7 +138,7 @@ TEST(Decoder, ReadsPositionsOnlyWhereItHasThem) {
 }
 
 TEST(Decoder, RefusesWhatItCannotRead) {
-  const auto model = make_model(tiny(), 1);
+  const auto model = make_model(tiny_decoder(), 1);
   EXPECT_NO_THROW(model->forward(torch::zeros({1, 32, 1})));
   try {
     model->forward(torch::zeros({1, 33, 1}));
@@ -152,7 +152,7 @@ TEST(Decoder, RefusesWhatItCannotRead) {
 }
 
 TEST(Decoder, RecordsAttentionOfEveryLayerOnlyWhileAsked) {
-  const auto model = make_model(tiny(), 1);
+  const auto model = make_model(tiny_decoder(), 1);
   const auto inputs = torch::randn({3, 7, 1});
   const auto plain = model->forward(inputs);
   EXPECT_TRUE(model->attention_records().empty());
@@ -173,7 +173,7 @@ TEST(Decoder, RecordsAttentionOfEveryLayerOnlyWhileAsked) {
 }
 
 TEST(Decoder, WeightDecayActsOnMatricesAlone) {
-  const auto model = make_model(tiny(), 1);
+  const auto model = make_model(tiny_decoder(), 1);
   EXPECT_TRUE(model->decays("h.0.attn.c_attn.weight"));
   EXPECT_TRUE(model->decays("h.1.mlp.c_proj.weight"));
   for (const char* name : {"h.0.attn.c_attn.bias", "h.0.ln_1.weight", "ln_f.bias",
@@ -184,7 +184,7 @@ TEST(Decoder, WeightDecayActsOnMatricesAlone) {
 }
 
 TEST(Decoder, NamedWeightsShareTheParametersStorage) {
-  const auto model = make_model(tiny(), 1);
+  const auto model = make_model(tiny_decoder(), 1);
   const auto inputs = torch::randn({1, 4, 1});
   const torch::NoGradGuard no_grad;
   for (auto& [name, tensor] : model->named_weights()) {
@@ -195,7 +195,7 @@ TEST(Decoder, NamedWeightsShareTheParametersStorage) {
 }
 
 TEST(Decoder, OptionsLeaveOutTheirParameters) {
-  ModelConfig config = tiny();
+  ModelConfig config = tiny_decoder();
   config.mlp = false;
   config.norm = NormKind::none;
   config.positions = Positions::none;
@@ -207,7 +207,7 @@ TEST(Decoder, OptionsLeaveOutTheirParameters) {
 }
 
 TEST(Decoder, DropoutActsInTrainingOnlyAndFollowsTheGlobalGenerator) {
-  ModelConfig config = tiny();
+  ModelConfig config = tiny_decoder();
   config.dropout = 0.3;
   const auto model = make_model(config, 1);
   const auto inputs = torch::randn({2, 8, 1});
@@ -220,11 +220,11 @@ TEST(Decoder, DropoutActsInTrainingOnlyAndFollowsTheGlobalGenerator) {
   EXPECT_FALSE(torch::equal(with_seed(1), with_seed(2)));
   model->eval();
   EXPECT_TRUE(torch::equal(with_seed(1), with_seed(2)));
-  EXPECT_TRUE(torch::equal(make_model(tiny(), 1)->forward(inputs), model->forward(inputs)));
+  EXPECT_TRUE(torch::equal(make_model(tiny_decoder(), 1)->forward(inputs), model->forward(inputs)));
 }
 
 TEST(Rotary, ScoresDependOnDistanceAlone) {
-  ModelConfig config = tiny();
+  ModelConfig config = tiny_decoder();
   config.width = config.heads * 8;
   const Rotation table = Rotary(config).at(torch::arange(40), torch::kFloat64);
   const auto vectors = torch::randn({2, 8}, torch::kFloat64);

@@ -7,11 +7,11 @@
 namespace ssa {
 namespace {
 
-struct Results {
+struct DropoutResults {
   torch::Tensor out, d_x, d_residual;
 };
 
-Results differentiated(torch::Tensor x, torch::Tensor residual, double p) {
+DropoutResults differentiated(torch::Tensor x, torch::Tensor residual, double p) {
   torch::manual_seed(5);
   x = x.detach().clone().requires_grad_();
   residual = residual.detach().clone().requires_grad_();
@@ -25,7 +25,7 @@ TEST(DropoutAdd, ForwardAndBackwardUseOneMask) {
     const torch::Tensor x = torch::randn({30, 50}).to(type),
                         residual = torch::randn({30, 50}).to(
                             type == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32);
-    const Results got = differentiated(x, residual, 0.25);
+    const DropoutResults got = differentiated(x, residual, 0.25);
     const torch::Tensor kept = got.out != residual;
     const double share = kept.to(torch::kDouble).mean().item<double>();
     EXPECT_NEAR(share, 0.75, 0.056);  // five standard errors of 1500
@@ -44,8 +44,8 @@ TEST(DropoutAdd, ForwardAndBackwardUseOneMask) {
 TEST(DropoutAdd, ReadsAnyStridesAndDrawsFromTorchsGenerator) {
   const torch::Tensor x = torch::randn({50, 30}).t(),
                       residual = torch::randn({1, 50}).expand({30, 50});
-  const Results strided = differentiated(x, residual, 0.5);
-  const Results dense = differentiated(x.contiguous(), residual.contiguous(), 0.5);
+  const DropoutResults strided = differentiated(x, residual, 0.5);
+  const DropoutResults dense = differentiated(x.contiguous(), residual.contiguous(), 0.5);
   EXPECT_TRUE(torch::equal(strided.out, dense.out));
   torch::manual_seed(6);
   EXPECT_FALSE(torch::equal(dropout_add(x, residual, 0.5), dense.out));

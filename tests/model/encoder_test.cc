@@ -16,7 +16,7 @@
 namespace ssa {
 namespace {
 
-ModelConfig tiny(const std::string& score = "ssa") {
+ModelConfig tiny_encoder(const std::string& score = "ssa") {
   return make_config({{"model", "preset", "babyberta-tiny", "test"}, {"model", "score", score, ""}},
                      "test")
       .model;
@@ -50,13 +50,13 @@ ModelInput packed(const std::vector<torch::Tensor>& rows) {
   return {torch::cat(rows), torch::tensor(cu, torch::kLong)};
 }
 
-struct Results {
+struct EncoderResults {
   torch::Tensor logits;  ///< of all tokens but padding, (tokens, vocabulary)
   std::map<std::string, torch::Tensor> gradients;
 };
 
 /// Logits, and gradients of a sum of them in which each has its own weight.
-Results results_of(Model& model, const ModelInput& input) {
+EncoderResults results_of(Model& model, const ModelInput& input) {
   for (torch::Tensor& parameter : model.parameters()) parameter.mutable_grad().reset();
   const torch::Tensor real = input.tokens.flatten() != 1;
   const torch::Tensor logits = model.forward(input).flatten(0, -2).index({real});
@@ -64,7 +64,7 @@ Results results_of(Model& model, const ModelInput& input) {
   (logits * torch::randn(logits.sizes(), torch::kFloat64).to(logits.scalar_type()))
       .sum()
       .backward();
-  Results out{logits.detach(), {}};
+  EncoderResults out{logits.detach(), {}};
   for (const auto& parameter : model.named_parameters()) {
     out.gradients[parameter.key()] = parameter.value().grad().clone();
   }
@@ -89,7 +89,7 @@ std::string refusal(Model& model, const ModelInput& input) {
 TEST(Encoder, PackedSequencesGiveWhatPaddedOnesDo) {
   const auto rows = sentences({7, 1, 32, 12, 5});
   for (const char* score : {"softmax", "ssa", "sparsemax"}) {
-    const auto model = lively_model(tiny(score));
+    const auto model = lively_model(tiny_encoder(score));
     const auto loose = results_of(*model, padded(rows)), dense = results_of(*model, packed(rows));
     model->to(torch::kFloat64);
     const auto truth = results_of(*model, padded(rows)), exact = results_of(*model, packed(rows));
@@ -110,7 +110,7 @@ TEST(Encoder, PackedSequencesGiveWhatPaddedOnesDo) {
 }
 
 TEST(Encoder, ASequencesLogitsDoNotDependOnItsNeighbours) {
-  const auto model = lively_model(tiny());
+  const auto model = lively_model(tiny_encoder());
   model->to(torch::kFloat64);
   const auto rows = sentences({9, 30});
   const auto alone = model->forward(rows[0].unsqueeze(0))[0];
@@ -122,7 +122,7 @@ TEST(Encoder, ASequencesLogitsDoNotDependOnItsNeighbours) {
 }
 
 TEST(Encoder, WantedTokensAreThoseOfAllTokens) {
-  const auto model = lively_model(tiny());
+  const auto model = lively_model(tiny_encoder());
   model->to(torch::kFloat64);
   const auto rows = sentences({4, 6});
   const auto wanted = torch::tensor({7, 0, 7}, torch::kLong);
@@ -140,7 +140,7 @@ TEST(Encoder, WantedTokensAreThoseOfAllTokens) {
 }
 
 TEST(Encoder, RefusesWhatItCannotRead) {
-  const auto model = make_model(tiny(), 1);
+  const auto model = make_model(tiny_encoder(), 1);
   const auto ids = [](std::vector<std::int64_t> values) {
     return torch::tensor(values, torch::kLong);
   };
@@ -171,7 +171,7 @@ TEST(Encoder, RefusesWhatItCannotRead) {
 }
 
 TEST(Encoder, ReadsBatchesWithoutTokens) {
-  const auto model = lively_model(tiny());
+  const auto model = lively_model(tiny_encoder());
   EXPECT_EQ(model->forward(torch::zeros({0, 4}, torch::kLong)).sizes(),
             (std::vector<std::int64_t>{0, 4, 128}));
   const auto empty = torch::zeros({0}, torch::kLong);
@@ -184,7 +184,7 @@ TEST(Encoder, ReadsBatchesWithoutTokens) {
 }
 
 TEST(Encoder, RecordsTheSameAttentionOfPackedAndPaddedSequences) {
-  const auto model = lively_model(tiny());
+  const auto model = lively_model(tiny_encoder());
   const auto rows = sentences({3, 8});
   std::vector<torch::Tensor> seen;
   model->record_attention(true);
@@ -202,7 +202,7 @@ TEST(Encoder, RecordsTheSameAttentionOfPackedAndPaddedSequences) {
 
 TEST(Encoder, InitialWeightsAreBertsAndTheSameForEveryScore) {
   std::map<std::string, torch::Tensor> softmax;
-  for (const auto& [name, weight] : make_model(tiny("softmax"), 7)->named_weights()) {
+  for (const auto& [name, weight] : make_model(tiny_encoder("softmax"), 7)->named_weights()) {
     softmax[name] = weight;
     const auto values = weight.detach().to(torch::kFloat64);
     if (name.find("orm.weight") != name.npos) {
@@ -223,7 +223,7 @@ TEST(Encoder, InitialWeightsAreBertsAndTheSameForEveryScore) {
     EXPECT_GT(largest(softmax.at(name)[2]), 0) << name;
   }
   std::size_t compared = 0;
-  for (const auto& [name, weight] : make_model(tiny("ssa"), 7)->named_weights()) {
+  for (const auto& [name, weight] : make_model(tiny_encoder("ssa"), 7)->named_weights()) {
     if (name.find(".score_") != name.npos) continue;
     EXPECT_TRUE(torch::equal(weight, softmax.at(name))) << name;
     ++compared;
@@ -232,7 +232,7 @@ TEST(Encoder, InitialWeightsAreBertsAndTheSameForEveryScore) {
 }
 
 TEST(Encoder, NamedWeightsShareTheParametersStorage) {
-  const auto model = make_model(tiny(), 1);
+  const auto model = make_model(tiny_encoder(), 1);
   model->eval();
   {
     const torch::NoGradGuard no_grad;
@@ -252,7 +252,7 @@ TEST(Encoder, NamedWeightsShareTheParametersStorage) {
 }
 
 TEST(Encoder, WeightDecayActsOnMatricesAndEmbeddingsAlone) {
-  const auto model = make_model(tiny(), 1);
+  const auto model = make_model(tiny_encoder(), 1);
   for (const char* name : {"wte.weight", "h.0.attn.c_attn.weight", "lm_head.dense.weight"}) {
     EXPECT_TRUE(model->decays(name)) << name;
   }
@@ -263,7 +263,7 @@ TEST(Encoder, WeightDecayActsOnMatricesAndEmbeddingsAlone) {
 }
 
 TEST(Encoder, DropoutActsInTrainingOnlyAndFollowsTheGlobalGenerator) {
-  const auto model = make_model(tiny(), 1);  // the preset's dropout of 0.1
+  const auto model = make_model(tiny_encoder(), 1);  // the preset's dropout of 0.1
   const auto input = padded(sentences({8, 5}));
   const auto with_seed = [&](std::uint64_t seed) {
     torch::manual_seed(seed);
@@ -277,11 +277,11 @@ TEST(Encoder, DropoutActsInTrainingOnlyAndFollowsTheGlobalGenerator) {
 }
 
 TEST(Encoder, IsHuggingFacesOnlyWhereThatComputesTheSame) {
-  const Json softmax = hugging_face_config(tiny("softmax")).config;
+  const Json softmax = hugging_face_config(tiny_encoder("softmax")).config;
   EXPECT_EQ(softmax["model_type"], "roberta");
   EXPECT_FALSE(softmax.contains("attn_implementation"));
-  EXPECT_EQ(hugging_face_config(tiny("ssa")).config["attn_implementation"], "ssa");
-  ModelConfig causal = tiny("softmax");
+  EXPECT_EQ(hugging_face_config(tiny_encoder("ssa")).config["attn_implementation"], "ssa");
+  ModelConfig causal = tiny_encoder("softmax");
   causal.causal = true;
   EXPECT_TRUE(hugging_face_config(causal).config.is_null());
   EXPECT_EQ(hugging_face_config(causal).why_not, "RobertaForMaskedLM is not causal");

@@ -8,12 +8,12 @@
 namespace ssa {
 namespace {
 
-struct Results {
+struct GeluResults {
   torch::Tensor out, d_rows, d_bias;
 };
 
-Results differentiated(torch::Tensor rows, torch::Tensor bias, const torch::Tensor& d_out,
-                       torch::Tensor (*function)(const torch::Tensor&, const torch::Tensor&)) {
+GeluResults differentiated(torch::Tensor rows, torch::Tensor bias, const torch::Tensor& d_out,
+                           torch::Tensor (*function)(const torch::Tensor&, const torch::Tensor&)) {
   rows = rows.detach().clone().requires_grad_();
   bias = bias.detach().clone().requires_grad_();
   const torch::Tensor out = function(rows, bias);
@@ -25,7 +25,7 @@ torch::Tensor aten(const torch::Tensor& rows, const torch::Tensor& bias) {
   return torch::gelu(rows + bias, "tanh");
 }
 
-double distance(const torch::Tensor& a, const torch::Tensor& b) {
+double largest_distance(const torch::Tensor& a, const torch::Tensor& b) {
   return (a.to(torch::kFloat64) - b.to(torch::kFloat64)).abs().max().item<double>();
 }
 
@@ -44,7 +44,7 @@ TEST(BiasGelu, IsAsAccurateAsAten) {
                           const torch::Tensor& exact, double times) {
       const double floor =
           4 * std::numeric_limits<float>::epsilon() * exact.abs().max().item<double>();
-      EXPECT_LE(distance(mine, exact), times * distance(theirs, exact) + floor);
+      EXPECT_LE(largest_distance(mine, exact), times * largest_distance(theirs, exact) + floor);
     };
     check(ours.out, eager.out, truth.out, 2);
     check(ours.d_rows, eager.d_rows, truth.d_rows, 3);

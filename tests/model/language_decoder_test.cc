@@ -13,7 +13,7 @@
 namespace ssa {
 namespace {
 
-ModelConfig tiny(const std::string& preset, const std::string& score = "ssa") {
+ModelConfig tiny_language_decoder(const std::string& preset, const std::string& score = "ssa") {
   return make_config({{"model", "preset", preset, "test"}, {"model", "score", score, "test"}},
                      "test")
       .model;
@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Presets, Decoders,
 
 TEST_P(Decoders, WithTheCacheEveryScoreGivesWhatItGivesWithout) {
   for (const ScoreInfo& score : scores()) {
-    ModelConfig config = tiny(GetParam(), std::string(score.name));
+    ModelConfig config = tiny_language_decoder(GetParam(), std::string(score.name));
     config.init_std = 0.3;  // so that attention matters
     const auto model = make_model(config, 1);
     model->to(torch::kFloat64);
@@ -67,7 +67,7 @@ TEST_P(Decoders, WithTheCacheEveryScoreGivesWhatItGivesWithout) {
 }
 
 TEST_P(Decoders, TheCacheRefusesMoreThanItHolds) {
-  const ModelConfig config = tiny(GetParam());
+  const ModelConfig config = tiny_language_decoder(GetParam());
   const auto model = make_model(config, 1);
   KeyValueCache cache(config.layers, 5);
   const auto six = torch::tensor({0, 6}, torch::kLong);
@@ -80,7 +80,7 @@ TEST_P(Decoders, TheCacheRefusesMoreThanItHolds) {
 }
 
 TEST_P(Decoders, LossesAreThoseOfTheLogits) {
-  const ModelConfig config = tiny(GetParam());
+  const ModelConfig config = tiny_language_decoder(GetParam());
   const auto model = make_model(config, 1);
   const auto ids = some_ids({3, 11}), targets = some_ids({33}, 2);
   const auto losses = model->losses(model->hidden(ids), targets);
@@ -90,7 +90,7 @@ TEST_P(Decoders, LossesAreThoseOfTheLogits) {
 }
 
 TEST_P(Decoders, WantedTokensAreRowsOfAll) {
-  const auto model = make_model(tiny(GetParam()), 1);
+  const auto model = make_model(tiny_language_decoder(GetParam()), 1);
   const auto ids = some_ids({2, 9});
   const auto wanted = torch::tensor({0, 17, 4, 4}, torch::kLong);
   EXPECT_TRUE(torch::allclose(model->forward({ids, {}, wanted}),
@@ -100,7 +100,7 @@ TEST_P(Decoders, WantedTokensAreRowsOfAll) {
 
 TEST_P(Decoders, RecomputingBlocksChangesNothingWithDropoutAndInBfloat16) {
   for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
-    ModelConfig config = tiny(GetParam());
+    ModelConfig config = tiny_language_decoder(GetParam());
     config.dropout = 0.2;
     const auto run = [&](bool recompute) {
       const auto model = make_model(config, 1);
@@ -129,7 +129,7 @@ TEST_P(Decoders, RecomputingBlocksChangesNothingWithDropoutAndInBfloat16) {
 }
 
 TEST_P(Decoders, RefuseWhatTheyCannotRead) {
-  const auto model = make_model(tiny(GetParam()), 1);
+  const auto model = make_model(tiny_language_decoder(GetParam()), 1);
   EXPECT_EQ(error_of(*model, some_ids({1, 64})), "");
   EXPECT_EQ(error_of(*model, some_ids({1, 65})),
             "model: a sequence of 65 tokens, but model.max_positions = 64");

@@ -8,7 +8,7 @@
 namespace ssa {
 namespace {
 
-ModelConfig tiny(const std::string& score) {
+ModelConfig tiny_model(const std::string& score) {
   ModelConfig config;
   config.layers = 2;
   config.heads = 4;
@@ -21,7 +21,7 @@ ModelConfig tiny(const std::string& score) {
 TEST(ScoreParameters, StartAtTheScoresOwnValuesUnderEveryParametrisation) {
   for (const ScoreInfo& score : scores()) {
     for (const char* how : {"softplus", "exp", "raw"}) {
-      ModelConfig config = tiny(std::string(score.name));
+      ModelConfig config = tiny_model(std::string(score.name));
       config.parametrisation = choice_named<Parametrisation>("parametrisation", how);
       const auto layers = NumberDecoder(config).score_parameters();
       ASSERT_EQ(layers.size(), 2U);
@@ -102,7 +102,7 @@ TEST(ScoreParameters, GradientIsThatOfTheParametrisation) {
 }
 
 TEST(ScoreParameters, FrozenOnesAreWeightsButNotParameters) {
-  ModelConfig config = tiny("ssa");
+  ModelConfig config = tiny_model("ssa");
   config.score_frozen = {"b"};
   config.score_share = ScoreShare::layer;
   config.score_initial = {2.0, 0.25};
@@ -124,7 +124,7 @@ TEST(ScoreParameters, FrozenOnesAreWeightsButNotParameters) {
 }
 
 TEST(ScoreParameters, TrainedOverridesTheScoresOwnChoice) {
-  ModelConfig config = tiny("temperature");
+  ModelConfig config = tiny_model("temperature");
   EXPECT_EQ(NumberDecoder(config).named_parameters().find("h.0.attn.score_tau"), nullptr);
   config.score_trained = {"tau"};
   EXPECT_NE(NumberDecoder(config).named_parameters().find("h.0.attn.score_tau"), nullptr);

@@ -10,7 +10,7 @@
 namespace ssa {
 namespace {
 
-std::vector<float> values(const torch::Tensor& row) {
+std::vector<float> numbers(const torch::Tensor& row) {
   EXPECT_EQ(row.dim(), 2);
   EXPECT_EQ(row.size(0), 1);
   const torch::Tensor plain = row.contiguous();
@@ -28,16 +28,17 @@ std::string refusal(IclTask task, const std::string& text) {
 
 TEST(IclPrompt, YFollowsFromTheRule) {
   const IclSequences every = icl_prompt(IclTask::every, "1.5,-0.3,100", "--input");
-  EXPECT_EQ(values(every.x), (std::vector<float>{1.5F, -0.3F, 100.0F}));
-  EXPECT_EQ(values(every.y), (std::vector<float>{1, -1, -1}));
-  EXPECT_EQ(values(icl_prompt(IclTask::some, "-1,2,-3", "--input").y),
+  EXPECT_EQ(numbers(every.x), (std::vector<float>{1.5F, -0.3F, 100.0F}));
+  EXPECT_EQ(numbers(every.y), (std::vector<float>{1, -1, -1}));
+  EXPECT_EQ(numbers(icl_prompt(IclTask::some, "-1,2,-3", "--input").y),
             (std::vector<float>{-1, 1, 1}));
 }
 
 TEST(IclPrompt, EveryWayToWriteThem) {
   for (const char* text :
        {"1,-2,3", " 1 -2\n+3\r\n", "1, -2,\t3,", "[1, -2, 3e0]", "\n[1,-2,3]\n"}) {
-    EXPECT_EQ(values(icl_prompt(IclTask::every, text, "--input").x), (std::vector<float>{1, -2, 3}))
+    EXPECT_EQ(numbers(icl_prompt(IclTask::every, text, "--input").x),
+              (std::vector<float>{1, -2, 3}))
         << text;
   }
 }
@@ -45,11 +46,11 @@ TEST(IclPrompt, EveryWayToWriteThem) {
 TEST(IclPrompt, PairsSayY) {
   for (const char* text : {"1:2.5,2:4.5", "1:2.5 2:4.5", "[[1, 2.5], [2, 4.5]]"}) {
     const IclSequences read = icl_prompt(IclTask::linear, text, "--input");
-    EXPECT_EQ(values(read.x), (std::vector<float>{1, 2})) << text;
-    EXPECT_EQ(values(read.y), (std::vector<float>{2.5F, 4.5F})) << text;
+    EXPECT_EQ(numbers(read.x), (std::vector<float>{1, 2})) << text;
+    EXPECT_EQ(numbers(read.y), (std::vector<float>{2.5F, 4.5F})) << text;
   }
   // What the rule would say is not asked.
-  EXPECT_EQ(values(icl_prompt(IclTask::every, "1:-1", "--input").y), (std::vector<float>{-1}));
+  EXPECT_EQ(numbers(icl_prompt(IclTask::every, "1:-1", "--input").y), (std::vector<float>{-1}));
 }
 
 TEST(IclPrompt, NamesWhatIsWrong) {

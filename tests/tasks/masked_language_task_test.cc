@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr TokenId kMask = 0, kBegin = 1, kEnd = 2;
 
-std::vector<std::int64_t> values(const torch::Tensor& tensor) {
+std::vector<std::int64_t> ids_of(const torch::Tensor& tensor) {
   const torch::Tensor plain = tensor.contiguous();
   return {plain.const_data_ptr<std::int64_t>(),
           plain.const_data_ptr<std::int64_t>() + plain.numel()};
@@ -62,11 +62,11 @@ class MaskedLanguageTest : public testing::Test {
   }
   /// The sentence that a view shows, with its targets put back.
   std::vector<std::vector<std::int64_t>> sentences(const Batch& batch) {
-    auto tokens = values(batch.inputs.tokens);
-    const auto wanted = values(batch.inputs.wanted), targets = values(batch.targets);
+    auto tokens = ids_of(batch.inputs.tokens);
+    const auto wanted = ids_of(batch.inputs.wanted), targets = ids_of(batch.targets);
     for (std::size_t i = 0; i < wanted.size(); ++i) tokens[wanted[i]] = targets[i];
     std::vector<std::vector<std::int64_t>> out;
-    const auto cu = values(batch.inputs.cu_lengths);
+    const auto cu = ids_of(batch.inputs.cu_lengths);
     for (std::size_t s = 0; s + 1 < cu.size(); ++s) {
       out.emplace_back(tokens.begin() + cu[s], tokens.begin() + cu[s + 1]);
     }
@@ -114,7 +114,7 @@ TEST_F(MaskedLanguageTest, PatternsComeAgainInTheNextPassForBabybertaAndNotForRo
     config_.task.masking = drawn_before ? Masking::babyberta : Masking::roberta;
     const MaskedLanguageTask made = task("a b c d e f g h i j k l\n");
     const auto passes_of = [&](std::int64_t step) {
-      return values(made.training_batch(step, 0).inputs.tokens);
+      return ids_of(made.training_batch(step, 0).inputs.tokens);
     };
     EXPECT_EQ(passes_of(0) == passes_of(1), drawn_before);
   }
@@ -152,8 +152,8 @@ TEST_F(MaskedLanguageTest, SharesAreTheRecipes) {
     Shares shares;
     for (std::int64_t step = 0; step < 10; ++step) {
       const Batch batch = made.training_batch(step, 0);
-      const auto tokens = values(batch.inputs.tokens), wanted = values(batch.inputs.wanted),
-                 targets = values(batch.targets);
+      const auto tokens = ids_of(batch.inputs.tokens), wanted = ids_of(batch.inputs.wanted),
+                 targets = ids_of(batch.targets);
       shares.tokens += 400 * 26;
       shares.chosen += static_cast<double>(wanted.size());
       for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -184,9 +184,9 @@ TEST_F(MaskedLanguageTest, BabybertaAlwaysAsksForSomething) {
   const MaskedLanguageTask made =
       task("he he he\n");  // 0.85^3 = 61 % of patterns are empty at first
   const Batch batch = made.training_batch(0, 0);
-  const auto cu = values(batch.inputs.cu_lengths);
+  const auto cu = ids_of(batch.inputs.cu_lengths);
   std::vector<int> asked(cu.size() - 1, 0);
-  for (const std::int64_t place : values(batch.inputs.wanted)) ++asked[place / 5];
+  for (const std::int64_t place : ids_of(batch.inputs.wanted)) ++asked[place / 5];
   for (const int count : asked) EXPECT_GE(count, 1);
 }
 
