@@ -14,6 +14,7 @@
 #include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/device_flag.h"
+#include "config/counted.h"
 #include "eval/attention_map.h"
 #include "eval/model_json.h"
 #include "files/durable_files.h"
@@ -105,8 +106,9 @@ void write_maps(const AttentionArguments& arguments) {
       throw std::runtime_error(fmt::format("{}: {}", name, error.what()));
     }
     maps.push_back(std::move(map));
-    print("{}: score {}, step {}: {} layers of {} heads\n", run.folder.string(),
-          run.config.model.score, loaded.step, run.config.model.layers, run.config.model.heads);
+    print("{}: score {}, step {}: {} of {}\n", run.folder.string(), run.config.model.score,
+          loaded.step, counted(run.config.model.layers, "layer"),
+          counted(run.config.model.heads, "head"));
     std::fflush(stdout);
   }
   const Json out = {{"schema", 1},

@@ -13,6 +13,7 @@
 #include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/python.h"
+#include "config/counted.h"
 #include "config/field.h"
 #include "files/durable_files.h"
 #include "files/terminal.h"
@@ -31,12 +32,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// "1 document", "2 documents"
-std::string counted(std::int64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
-std::string counted(const Json& side) {
+std::string sizes_of(const Json& side) {
   return fmt::format("{}, {}", counted(side.at("documents").get<std::int64_t>(), "document"),
                      counted(side.at("tokens").get<std::int64_t>(), "token"));
 }
@@ -49,9 +45,9 @@ class ProgressLine {
     if (seconds < next_) return;
     next_ = seconds + (terminal_ ? 0.1 : 60);
     const double megabytes = static_cast<double>(done.text_bytes) / 1e6;
-    const std::string line =
-        fmt::format("{:.1f} MB of text, {:.2f} MB/s, {:.1f} M tokens, {} of {} files", megabytes,
-                    megabytes / seconds, static_cast<double>(done.tokens) / 1e6, done.files, files);
+    const std::string line = fmt::format(
+        "{:.1f} MB of text, {:.2f} MB/s, {:.1f} M tokens, {} of {}", megabytes, megabytes / seconds,
+        static_cast<double>(done.tokens) / 1e6, done.files, counted(files, "file"));
     terminal_ ? redraw(line) : print_error_text(line + "\n");
   }
   void clear() const { redraw(""); }
@@ -111,10 +107,9 @@ int tokenize(const TokenizeOptions& options) {
   show_left_out(record.at("inputs"));
   const Json& held_out = record.at("held_out");
   print("{}: {}; held out: {}; {} of {} read, {:.1f} MB of text in {:.1f} s, {:.2f} MB/s\n",
-        options.out.string(), counted(record.at("training")),
-        held_out.is_null() ? "nothing" : counted(held_out), done.files,
-        counted(static_cast<std::int64_t>(options.files.size()), "file"), megabytes, seconds,
-        megabytes / seconds);
+        options.out.string(), sizes_of(record.at("training")),
+        held_out.is_null() ? "nothing" : sizes_of(held_out), done.files,
+        counted(options.files.size(), "file"), megabytes, seconds, megabytes / seconds);
   if (!held_out.is_null()) warn_of_empty_side(record);
   return 0;
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "cli/eval_suite.h"
+#include "config/counted.h"
 #include "eval/metric_kind.h"
 #include "files/terminal.h"
 
@@ -84,7 +85,7 @@ void check_shifts(const Evaluation& evaluation, Config& config) { options_for(ev
 Json evaluate_shifts(const Evaluation& evaluation, const Config& config, Model& model) {
   const IclTask task = icl_task(config.task.name);
   const IclShiftOptions options = options_for(evaluation, config);
-  print("{} sequences of data seed {}{}\n", options.sequences, options.data_seed,
+  print("{} of data seed {}{}\n", counted(options.sequences, "sequence"), options.data_seed,
         task == IclTask::linear ? "" : fmt::format(", {} sampler", name_of(*options.sampler)));
   const std::size_t all = icl_shifts(task, options).size();
   std::size_t done = 0;

@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "cli/eval_suite.h"
+#include "config/counted.h"
 #include "eval/minimal_pairs.h"
 #include "files/data_file.h"
 #include "files/durable_files.h"
@@ -51,7 +52,7 @@ std::vector<ParadigmResult> results_of(const LanguageOptions& options, const Pai
                                        const Config& config, Model& model,
                                        const std::vector<Paradigm>& paradigms) {
   const auto report = [](std::int64_t done, std::int64_t all) {
-    redraw(done == all ? "" : fmt::format("{} of {} sentences", done, all));
+    redraw(done == all ? "" : fmt::format("{} of {}", done, counted(all, "sentence")));
   };
   const Autocast autocast(options.precision, model.device());
   const std::int64_t longest = config.model.max_positions;
@@ -158,7 +159,8 @@ Json evaluate_pairs(const Evaluation& evaluation, const Config& config, Model& m
   Json rows = to_json(results);
   const auto references = published(folder, suite);
   print_rows(rows, references);
-  print("{} paradigms in {:.1f} s, {}\n", results.size(), seconds, name_of(language.precision));
+  print("{} in {:.1f} s, {}\n", counted(results.size(), "paradigm"), seconds,
+        name_of(language.precision));
   if (!sentences.empty()) write_sentences(sentences, results);
   for (const auto& [paradigm, accuracy] : references) {
     rows.push_back({{"paradigm", paradigm},

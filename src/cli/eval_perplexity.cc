@@ -9,6 +9,7 @@
 
 #include "cli/checks.h"
 #include "cli/eval_suite.h"
+#include "config/counted.h"
 #include "eval/perplexity.h"
 #include "files/data_file.h"
 #include "files/file_hash.h"
@@ -92,7 +93,7 @@ MeasuredText measure(const PerplexityOptions& options, const fs::path& file, Mod
   PerplexityMeter meter(model, tokenizer, windows);
   const auto add = [&](std::string_view text) {
     meter.add(text);
-    redraw(fmt::format("{} tokens", meter.so_far().tokens));
+    redraw(counted(meter.so_far().tokens, "token"));
   };
   MeasuredText out;
   out.left_out = for_each_document(file, options.documents(), add);
@@ -165,7 +166,7 @@ Json evaluate_perplexity(const Evaluation& evaluation, const Config& config, Mod
     }
   }
   const std::chrono::duration<double> seconds = Clock::now() - start;
-  print("{} texts in {:.1f} s\n", files.size(), seconds.count());
+  print("{} in {:.1f} s\n", counted(files.size(), "text"), seconds.count());
   for (const Json& warning : warnings) warn("warning: " + warning.get<std::string>());
   Json lengths = Json::array();
   for (const WindowOptions& one : windows) lengths.push_back(one.length);

@@ -9,6 +9,7 @@
 
 #include "cli/checks.h"
 #include "cli/eval_suite.h"
+#include "config/counted.h"
 #include "eval/choice_task.h"
 #include "files/data_file.h"
 #include "files/durable_files.h"
@@ -145,7 +146,7 @@ Json evaluate_choices(const Evaluation& evaluation, const Config& config, Model&
                         {"constant", result.constant()}});
   }
   const std::chrono::duration<double> seconds = Clock::now() - start;
-  print("{} tasks in {:.1f} s\n", tasks.size(), seconds.count());
+  print("{} in {:.1f} s\n", counted(tasks.size(), "task"), seconds.count());
   if (!missing.empty()) {
     ssa::print("Left out, as their data is not there: {}\n", fmt::join(missing, ", "));
   }

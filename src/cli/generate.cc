@@ -17,6 +17,7 @@
 #include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/device_flag.h"
+#include "config/counted.h"
 #include "files/json.h"
 #include "files/lines.h"
 #include "files/terminal.h"
@@ -124,8 +125,8 @@ int generate_texts(GenerateArguments arguments) {
     }
     const Autocast autocast(choice_named<Precision>("--precision", arguments.precision), device);
     const std::vector<GeneratedText> texts = with_memory_for(
-        fmt::format("{}: going on from {} prompts of at most {} tokens", run.folder.string(),
-                    ids.size(), longest),
+        fmt::format("{}: going on from {} of at most {}", run.folder.string(),
+                    counted(ids.size(), "prompt"), counted(longest, "token")),
         "less takes: a smaller --batch, a shorter prompt, fewer --tokens, --precision bfloat16",
         [&] {
           return generate(*loaded.model, run.config.model, *tokenizer, ids,
@@ -146,9 +147,9 @@ int generate_texts(GenerateArguments arguments) {
     }
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  print_error_text(fmt::format("{}: score {}, step {}; {} tokens in {:.1f} s, {:.1f} tokens/s\n",
+  print_error_text(fmt::format("{}: score {}, step {}; {} in {:.1f} s, {:.1f} tokens/s\n",
                                printable_line(run.folder.string()), run.config.model.score,
-                               loaded.step, tokens, seconds.count(),
+                               loaded.step, counted(tokens, "token"), seconds.count(),
                                static_cast<double>(tokens) / seconds.count()));
   return signals.received() == 0 ? 0 : 128 + signals.received();
 }

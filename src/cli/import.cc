@@ -15,6 +15,7 @@
 #include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/device_flag.h"
+#include "config/counted.h"
 #include "eval/softmax_match.h"
 #include "files/data_file.h"
 #include "files/durable_files.h"
@@ -218,8 +219,8 @@ Json tell_match(const ImportArguments& arguments, const Config& config, const To
   const char* measure = decoder ? "perplexity" : "embedding similarity";
   const double first = decoder ? report.before.perplexity : 1.0;
   const double second = decoder ? after.perplexity : similarity(report.before, after);
-  print("{} on {} sequences of {} tokens: {:.6g} before, {:.6g} after\n", measure, texts.size(),
-        tokens, first, second);
+  print("{} on {} of {}: {:.6g} before, {:.6g} after\n", measure, counted(texts.size(), "sequence"),
+        counted(tokens, "token"), first, second);
   return {{"schema", 1},
           {"score", config.model.score},
           {"strength", arguments.strength},

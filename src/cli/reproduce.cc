@@ -15,6 +15,7 @@
 #include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/config_flags.h"
+#include "config/counted.h"
 #include "experiment/closing_verdict.h"
 #include "experiment/comparison.h"
 #include "experiment/cost.h"
@@ -108,11 +109,13 @@ std::string state_of(const Cell& cell, const std::vector<Work>& left, const fs::
 void list_cells(const Experiment& experiment, const std::vector<Work>& left, const fs::path& out) {
   for (const Cell& cell : experiment.cells) {
     const ModelConfig& model = cell.config.model;
-    print("{}: {}, {} layers, {} heads, width {}, {} steps of {}: {}\n", cell.name(),
-          name_of(cell.config.task.name), model.layers, model.heads, model.width,
-          cell.config.train.steps, cell.config.train.batch, state_of(cell, left, out));
+    print("{}: {}, {}, {}, width {}, {} of {}: {}\n", cell.name(), name_of(cell.config.task.name),
+          counted(model.layers, "layer"), counted(model.heads, "head"), model.width,
+          counted(cell.config.train.steps, "step"), cell.config.train.batch,
+          state_of(cell, left, out));
   }
-  print("{} cells, {} left; folder {}\n", experiment.cells.size(), left.size(), out.string());
+  print("{}, {} left; folder {}\n", counted(experiment.cells.size(), "cell"), left.size(),
+        out.string());
 }
 
 /// The command that makes the same table, with what differs from the defaults.
@@ -296,8 +299,8 @@ int run_experiment(const Experiment& experiment, const ReproduceOptions& options
   const CellRunner runner{"/proc/self/exe", options.out,
                           options.jobs > 0 ? options.jobs : default_jobs(experiment)};
   if (!work.empty()) {
-    print("{}: {} of {} cells to run, {} at once; folder {}\n", experiment.settings.name,
-          work.size(), experiment.cells.size(), runner.jobs, options.out.string());
+    print("{}: {} of {} to run, {} at once; folder {}\n", experiment.settings.name, work.size(),
+          counted(experiment.cells.size(), "cell"), runner.jobs, options.out.string());
     std::fflush(stdout);
   }
   const RunOutcome outcome = run_cells(experiment, work, results, runner);

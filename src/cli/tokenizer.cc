@@ -15,6 +15,7 @@
 
 #include "cli/command.h"
 #include "cli/python.h"
+#include "config/counted.h"
 #include "files/json.h"
 #include "files/lines.h"
 #include "files/terminal.h"
@@ -79,8 +80,8 @@ void encode(const TokenizerOptions& options) {
   if (options.speed) {
     const double seconds = std::chrono::duration<double>(time).count();
     const double megabytes = static_cast<double>(bytes) / 1e6;
-    print_error_text(fmt::format("{} texts, {:.3f} MB in {:.4f} s: {:.2f} MB/s\n", lines, megabytes,
-                                 seconds, seconds > 0 ? megabytes / seconds : 0.0));
+    print_error_text(fmt::format("{}, {:.3f} MB in {:.4f} s: {:.2f} MB/s\n", counted(lines, "text"),
+                                 megabytes, seconds, seconds > 0 ? megabytes / seconds : 0.0));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "config/counted.h"
 #include "config/toml.h"
 #include "eval/standard_error.h"
 #include "files/json.h"
@@ -176,8 +177,8 @@ ChoiceItem item_of(const ChoiceTask& task, std::string_view line) {
   }
   if (item.contexts.size() == 1) item.contexts.resize(item.texts.size(), item.contexts[0]);
   if (item.contexts.size() != item.texts.size()) {
-    throw std::invalid_argument(
-        fmt::format("{} contexts, but {} choices", item.contexts.size(), item.texts.size()));
+    throw std::invalid_argument(fmt::format("{}, but {}", counted(item.contexts.size(), "context"),
+                                            counted(item.texts.size(), "choice")));
   }
   item.right = right_of(task, json, item.texts.size());
   return item;

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "config/counted.h"
 #include "eval/likelihood.h"
 #include "eval/standard_error.h"
 #include "files/json.h"
@@ -163,7 +164,8 @@ std::vector<Paradigm> read_zorro(const fs::path& folder) {
     paradigm.phenomenon = paradigm.name.substr(0, dash);
     const std::vector<std::string> lines = lines_of(file);
     if (lines.size() % 2 != 0) {
-      fail(fmt::format("{}: {} lines, but two belong to a pair", file.string(), lines.size()));
+      fail(fmt::format("{}: {}, but two belong to a pair", file.string(),
+                       counted(lines.size(), "line")));
     }
     for (std::size_t i = 0; i < lines.size(); i += 2) {
       paradigm.pairs.push_back({lines[i + 1], lines[i]});

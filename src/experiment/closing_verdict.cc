@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "config/counted.h"
 #include "experiment/table_text.h"
 #include "experiment/verdict.h"
 
@@ -44,9 +45,9 @@ std::string counts_line(const std::vector<ComparisonRow>& rows) {
   }
   const VerdictCount& all = counts.back();  // of all scores, where there are several
   return fmt::format(
-      "Verdict: of {} comparisons{} with softmax {} better, {} worse, {} equivalent, {} not "
+      "Verdict: of {}{} with softmax {} better, {} worse, {} equivalent, {} not "
       "decided.\n",
-      all.comparisons,
+      counted(all.comparisons, "comparison"),
       counts.size() == 1 ? " of " + all.score : fmt::format(" of {} scores", counts.size() - 1),
       all.better, all.worse, all.equivalent, all.not_decided);
 }

@@ -11,6 +11,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "config/counted.h"
 #include "eval/icl_shift.h"
 #include "eval/metric_kind.h"
 #include "files/durable_files.h"
@@ -322,8 +323,8 @@ CellResult collect_result(const Cell& cell, const fs::path& folder, const std::s
   r.options = options;
   if (values.contains("data")) r.data = field<std::string>(values, "data", origin);
   if (r.steps != cell.config.train.steps) {
-    throw std::runtime_error(fmt::format("{}: evaluates step {}, but the cell trains {} steps",
-                                         origin, r.steps, cell.config.train.steps));
+    throw std::runtime_error(fmt::format("{}: evaluates step {}, but the cell trains {}", origin,
+                                         r.steps, counted(cell.config.train.steps, "step")));
   }
   r.metrics = Json::object();
   r.baselines = Json::object();

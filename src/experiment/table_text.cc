@@ -8,6 +8,8 @@
 #include <iterator>
 #include <span>
 
+#include "config/counted.h"
+
 namespace ssa {
 namespace {
 
@@ -318,10 +320,9 @@ std::vector<VerdictCount> count_verdicts(const std::vector<ComparisonRow>& rows)
 }
 
 std::string format_count(const VerdictCount& count) {
-  return fmt::format(
-      "{}: of {} comparisons with softmax {} better, {} worse, {} equivalent, {} not decided.\n",
-      count.score, count.comparisons, count.better, count.worse, count.equivalent,
-      count.not_decided);
+  return fmt::format("{}: of {} with softmax {} better, {} worse, {} equivalent, {} not decided.\n",
+                     count.score, counted(count.comparisons, "comparison"), count.better,
+                     count.worse, count.equivalent, count.not_decided);
 }
 
 std::string format_endpoints(const std::vector<EndpointRow>& endpoints, TableStyle style) {
@@ -401,8 +402,9 @@ std::string format_table(const std::vector<ComparisonRow>& rows, TableStyle styl
     const std::span<const ComparisonRow> group(&rows[begin], end - begin);
     const ComparisonRow& first = group.front();
     const std::string size = fmt::format(
-        "{}, {} layers, {} heads, width {}, {} parameters, batch {}, {} steps", first.task,
-        first.layers, first.heads, first.width, first.parameters, first.batch, first.steps);
+        "{}, {}, {}, width {}, {}, batch {}, {}", first.task, counted(first.layers, "layer"),
+        counted(first.heads, "head"), first.width, counted(first.parameters, "parameter"),
+        first.batch, counted(first.steps, "step"));
     out += fmt::format("{}{}{}\n{}{}\n{}{}", begin == 0 ? "" : "\n", markdown ? "### " : "",
                        first.variant, markdown ? "\n" : "  ", size, markdown ? "\n" : "",
                        format_columns(variant_columns(group), style));

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "config/counted.h"
 #include "config/fnv1a.h"
 #include "config/version.h"
 
@@ -64,8 +65,9 @@ void require_same_run(const Run& run, const Config& config) {
 void require_same_processes(const Run& run, int processes) {
   const auto before = run.record.value("processes", 1);
   if (before == processes || checkpoint_steps(run.folder).empty() || is_at_step_zero(run)) return;
-  throw std::runtime_error(fmt::format("{}: {} processes train this run, but {} want to go on",
-                                       run.folder.string(), before, processes));
+  throw std::runtime_error(fmt::format("{}: was trained by {}, not by {}: start as many as before",
+                                       run.folder.string(), counted(before, "process"),
+                                       counted(processes, "process")));
 }
 
 void require_same_in_all(Processes& processes, Config config, const TrainOptions& options,

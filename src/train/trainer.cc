@@ -9,6 +9,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "config/counted.h"
 #include "model/autocast.h"
 #include "model/device.h"
 #include "model/hugging_face/architecture.h"
@@ -153,12 +154,13 @@ void Trainer::say_what_runs() {
   const int processes = processes_.size();
   say(fmt::format("attention ran on the {} path{}, {}{}", path,
                   path == "fused" ? fmt::format(" ({})", kernel_target()) : "",
-                  device_.is_cpu() ? fmt::format("{} threads", at::get_num_threads())
+                  device_.is_cpu() ? counted(at::get_num_threads(), "thread")
                                    : fmt::format("on {}", device_.str()),
                   processes > 1 ? fmt::format(" in each of {} processes", processes) : ""));
-  say(fmt::format("model of {} layers, {} heads, width {}: {} parameters; task {}; seed {}",
-                  config_.model.layers, config_.model.heads, config_.model.width,
-                  count_parameters(*model_), name_of(config_.task.name), config_.train.seed));
+  say(fmt::format("model of {}, {}, width {}: {}; task {}; seed {}",
+                  counted(config_.model.layers, "layer"), counted(config_.model.heads, "head"),
+                  config_.model.width, counted(count_parameters(*model_), "parameter"),
+                  name_of(config_.task.name), config_.train.seed));
   if (config_.model.family != Family::number) {
     const std::string why_not = hugging_face_config(config_.model).why_not;
     if (!why_not.empty()) say("checkpoints have no config.json of Hugging Face: " + why_not);

@@ -114,7 +114,7 @@ def test_a_whole_comparison_then_nothing_left(ssa, tiny):
             assert result["metrics"][f"none/40/{metric}"] == mean
     assert first.stdout.count("[8/8]") == 1
     assert "smoke run, no verdict" in first.stdout
-    assert "1 layers, 2 heads, width 8" in first.stdout
+    assert "1 layer, 2 heads, width 8" in first.stdout
     assert f"python -m ssa_attention.report {out}" in first.stdout
     assert "\x1b" not in first.stdout and "\r" not in first.stdout
 

@@ -124,7 +124,7 @@ def test_a_resumed_run_has_the_same_bits(ssa, tiny):
     whole, parts = (weights_of(ssa.folder / name, 6) for name in ("whole", "parts"))
     assert all(np.array_equal(weight, parts[name]) for name, weight in whole.items())
     refused = ssa("train", "--out", "parts", "--resume", "--steps", 8, code=1).stderr
-    assert "parts: 2 processes train this run, but 1 want to go on" in refused
+    assert "parts: was trained by 2 processes, not by 1 process: start as many as before" in refused
 
 
 def test_a_run_without_steps_is_any_number_of_processes(ssa, tiny):
