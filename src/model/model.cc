@@ -14,9 +14,9 @@ namespace ssa {
 namespace {
 
 template <class Kind>
-std::shared_ptr<Model> initialized(const ModelConfig& config, std::uint64_t seed) {
+std::shared_ptr<Model> initialized(const ModelConfig& config, std::optional<std::uint64_t> seed) {
   auto model = std::make_shared<Kind>(config);
-  model->initialize_weights(seed);
+  if (seed) model->initialize_weights(*seed);
   return model;
 }
 
@@ -54,7 +54,7 @@ std::int64_t count_parameters(const Model& model) {
   return count;
 }
 
-std::shared_ptr<Model> make_model(const ModelConfig& config, std::uint64_t seed) {
+std::shared_ptr<Model> make_model(const ModelConfig& config, std::optional<std::uint64_t> seed) {
   switch (config.family) {
     case Family::number:
       return initialized<NumberDecoder>(config, seed);

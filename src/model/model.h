@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -115,7 +116,8 @@ class Model : public torch::nn::Module {
 std::int64_t count_parameters(const Model& model);
 
 /// A model with weights drawn from the seed; the score's parameters draw nothing, so that every
-/// score starts from the same weights.
-std::shared_ptr<Model> make_model(const ModelConfig& config, std::uint64_t seed);
+/// score starts from the same weights. Without a seed nothing is drawn: for a checkpoint to be read
+/// into it (drawing those of a decoder with 114 M parameters takes longer than reading them).
+std::shared_ptr<Model> make_model(const ModelConfig& config, std::optional<std::uint64_t> seed);
 
 }  // namespace ssa

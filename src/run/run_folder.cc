@@ -160,7 +160,7 @@ std::vector<std::int64_t> checkpoint_steps(const fs::path& run_folder) {
 }
 
 LoadedModel load_model(const Run& run, std::optional<std::int64_t> step, torch::Device device) {
-  auto model = make_model(run.config.model, static_cast<std::uint64_t>(run.config.train.seed));
+  auto model = make_model(run.config.model, std::nullopt);
   const auto load = [&](std::int64_t chosen) -> LoadedModel {
     load_weights(checkpoint_folder(run.folder, chosen), *model);
     model->eval();
