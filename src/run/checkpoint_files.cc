@@ -5,7 +5,6 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <map>
 #include <set>
 #include <stdexcept>
 
@@ -30,28 +29,12 @@ void require_complete(const fs::path& checkpoint) {
   }
 }
 
-/// Checkpoints of early versions have no id.
-void require_one_checkpoint(const fs::path& checkpoint,
-                            const std::map<std::string, std::string>& of_model) {
-  const fs::path file = checkpoint / kTrainerFile;
-  const auto of_trainer = read_safetensors_metadata(file);
-  const auto id_in = [](const auto& metadata) {
-    const auto found = metadata.find(kCheckpointId);
-    return found == metadata.end() ? "" : found->second;
-  };
-  if (id_in(of_model) == id_in(of_trainer)) return;
-  throw std::runtime_error(
-      fmt::format("{}: is not of the checkpoint that {} beside it is of: their \"{}\" differ",
-                  file.string(), kModelFile, kCheckpointId));
-}
-
 }  // namespace
 
 void load_weights(const fs::path& checkpoint, Model& model) {
   require_complete(checkpoint);
   const fs::path file = checkpoint / kModelFile;
   const TensorFile content = read_safetensors(file);
-  require_one_checkpoint(checkpoint, content.metadata);
   const torch::NoGradGuard no_gradient;
   std::set<std::string> known;
   for (auto& [name, weight] : model.named_weights()) {
@@ -81,6 +64,18 @@ void load_weights(const fs::path& checkpoint, Model& model) {
           fmt::format("{}: the model has no weight \"{}\"", file.string(), name));
     }
   }
+}
+
+void require_one_checkpoint(const fs::path& checkpoint) {
+  const auto id_in = [&](const char* name) {
+    const auto metadata = read_safetensors_metadata(checkpoint / name);
+    const auto found = metadata.find(kCheckpointId);
+    return found == metadata.end() ? "" : found->second;
+  };
+  if (id_in(kModelFile) == id_in(kTrainerFile)) return;
+  throw std::runtime_error(
+      fmt::format("{}: is not of the checkpoint that {} beside it is of: their \"{}\" differ",
+                  (checkpoint / kTrainerFile).string(), kModelFile, kCheckpointId));
 }
 
 }  // namespace ssa

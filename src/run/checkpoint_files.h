@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+
 #include "model/model.h"
 
 namespace ssa {
@@ -13,7 +14,11 @@ inline constexpr const char* kCheckpointId = "checkpoint_id";
 
 /// Reads the weights of a checkpoint folder into the model. Throws std::runtime_error naming the
 /// file and what is wrong: a file or weight that is missing, not known, or of another shape or
-/// type, a number that is not finite, or two files that are not of one checkpoint.
+/// type, or a number that is not finite.
 void load_weights(const std::filesystem::path& checkpoint, Model& model);
+
+/// Throws std::runtime_error where the two files are not of one checkpoint. Those of early versions
+/// have no id.
+void require_one_checkpoint(const std::filesystem::path& checkpoint);
 
 }  // namespace ssa

@@ -163,6 +163,7 @@ LoadedModel load_model(const Run& run, std::optional<std::int64_t> step, torch::
   auto model = make_model(run.config.model, std::nullopt);
   const auto load = [&](std::int64_t chosen) -> LoadedModel {
     load_weights(checkpoint_folder(run.folder, chosen), *model);
+    require_one_checkpoint(checkpoint_folder(run.folder, chosen));
     model->eval();
     model->to(device);
     return {model, chosen};

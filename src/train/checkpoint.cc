@@ -122,6 +122,7 @@ TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, Optimizer
     throw std::runtime_error(
         fmt::format("{}: it is of step {}, its folder is not", file.string(), state.step));
   }
+  require_one_checkpoint(checkpoint);
   if (state.step > 0) optimizer.load(content, state.step, file.string());
   return state;
 }
