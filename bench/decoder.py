@@ -88,7 +88,8 @@ def run(command: list, environment: dict[str, str] | None = None) -> tuple[str, 
 
 
 def theirs(options: argparse.Namespace, folder: Path, attention: str) -> dict:
-    command = [sys.executable, __file__, "--one", attention, "--tokens", folder / "tokens", "--length", options.length]
+    command = [sys.executable, __file__, "--data", options.data]
+    command += ["--one", attention, "--tokens", folder / "tokens", "--length", options.length]
     command += ["--model", folder / "model/checkpoints/step-1"]
     command += ["--steps", options.steps, "--warm-up", options.warm_up, "--threads", options.threads]
     return json.loads(run(command)[0])

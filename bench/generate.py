@@ -65,13 +65,15 @@ def ours(options: argparse.Namespace, folder: Path, prompts: list) -> float:
 
 
 def theirs(options: argparse.Namespace, folder: Path, ids: list[int]) -> float:
-    command = [sys.executable, __file__, "--one", "--model", folder / "checkpoints/step-1", "--ids", json.dumps(ids)]
+    command = [sys.executable, __file__, "--data", options.data]
+    command += ["--one", "--model", folder / "checkpoints/step-1", "--ids", json.dumps(ids)]
     command += ["--count", options.count, "--threads", options.threads, "--precision", options.precision]
     return json.loads(run(command)[0])
 
 
 def bounds(options: argparse.Namespace, weights: int) -> float:
-    command = [sys.executable, __file__, "--one", "--bytes", weights, "--threads", options.threads]
+    command = [sys.executable, __file__, "--data", options.data, "--one", "--bytes", weights]
+    command += ["--threads", options.threads]
     return json.loads(run(command)[0])
 
 

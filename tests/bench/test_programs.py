@@ -44,10 +44,12 @@ def test_encoder(small_data):
     assert "no such file" in run("encoder.py", "--data", small_data / "none").stderr
 
 
-def test_decoder(small_data):
+def test_decoder(small_data, monkeypatch):
     out, config = small_data / "results.json", tiny_decoder(small_data)
     flags = ["--length", 8, "--steps", 2, "--warm-up", 1, "--rounds", 2, "--threads", 1]
-    done = run("decoder.py", "--data", small_data, "--config", config, *flags, "--out", out)
+    with monkeypatch.context() as without:
+        without.delenv("SSA_DATA")  # --data reaches the child processes
+        done = run("decoder.py", "--data", small_data, "--config", config, *flags, "--out", out)
     assert done.returncode == 0, done.stderr
     results = json.loads(out.read_text())["results"]
     ways = [
@@ -65,10 +67,12 @@ def test_decoder(small_data):
     assert "no such file" in run("decoder.py", "--data", small_data / "none").stderr
 
 
-def test_generate(small_data):
+def test_generate(small_data, monkeypatch):
     out, config = small_data / "results.json", tiny_decoder(small_data)
     flags = ["--count", 8, "--prompt", "The dog", "--rounds", 2, "--batch", 3, "--threads", 1, "--out", out]
-    done = run("generate.py", "--data", small_data, "--config", config, *flags)
+    with monkeypatch.context() as without:
+        without.delenv("SSA_DATA")  # --data reaches the child processes
+        done = run("generate.py", "--data", small_data, "--config", config, *flags)
     assert done.returncode == 0, done.stderr
     results = json.loads(out.read_text())["results"]
     ours = [f"ssa generate, {score}{many}" for score in ("softmax", "ssa") for many in ("", ", 3 prompts")]
