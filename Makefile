@@ -34,6 +34,7 @@ demo: setup
 	$(SSA) reproduce configs/experiments/quick.toml --out $(DEMO)
 	$(SSA) theory --json $(DEMO)/theory.json
 	PYTHONPATH=$(BUILD)/python $(PYTHON) -m ssa_attention.report $(DEMO) -o report.html
+	@du -sh .venv build
 	@echo '[demo] done: open report.html in a browser'
 
 test:

@@ -1,13 +1,14 @@
 // Times products of few rows (ssa/few_rows.h) against torch.mm and torch.nn.functional.linear, with
 // the weights of the paper's 114 M decoder, on one thread:
 //
-//     ninja -C build/release bench_few_rows && build/release/tests/bench_few_rows [ROUNDS
+//     ninja -C build/release bench_few_rows && build/release/bin/bench_few_rows [ROUNDS
 //     [MEGABYTES]]
 //
 // Weights come from memory: each call has another copy of them, MEGABYTES together. A round times
 // each way once, in turn, in seconds of this process's CPU; ratios are taken within a round, and
 // their median is shown with the least and the largest. "reading" is torch.sum over as many bytes.
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <cmath>

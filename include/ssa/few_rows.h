@@ -1,6 +1,6 @@
-// Products of a few rows with a matrix of weights, what a step of text generation is made of. They
-// take little longer than reading the weights once, whatever the number of rows; MKL's take 4 to 5
-// times as long for 8 rows as for one.
+// Products of a few rows with a matrix of weights, what a step of text generation is made of. Up to
+// four rows take as long as reading the weights once; MKL's take 3 to 4 times as long for 8 rows as
+// for one (docs/kernels.md).
 #pragma once
 
 #include <cstdint>
